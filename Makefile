@@ -1,0 +1,59 @@
+# make demo    see it work
+# make test    everything a change must pass
+# make help    the rest
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/usher-mcp/usher/cli.version=$(VERSION)
+PKGS    ?= ./...
+
+.PHONY: help build setup test proof demo bench lint lint-quick fmt conformance fuzz clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+build: ## one static binary: bin/usher
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/usher ./cmd/usher
+
+demo: build ## build, then show usher at work on its own fake servers
+	@bin/usher demo
+
+setup: ## install what the tests need, into .cache/
+	@scripts/setup.sh
+
+# Strict: a test that lacks something set-up installs fails instead of being skipped.
+test: export USHER_TEST_STRICT = 1
+test: setup lint-quick ## set-up, quick lint, race tests, conformance
+	go test -race -shuffle=on -timeout 9m $(PKGS)
+	@$(MAKE) conformance
+
+proof: export USHER_TEST_STRICT = 1
+proof: export USHER_PROOF = 1
+proof: setup ## the long forms of the tests
+	go test -race -shuffle=on -timeout 60m -count=1 $(PKGS)
+
+conformance: setup ## the official MCP conformance suite against usher
+	@go run ./test/conformance
+
+bench: ## Go benchmarks
+	go test -run '^$$' -bench . -benchmem $(PKGS)
+
+lint-quick: setup
+	@scripts/lint.sh quick
+
+lint: setup ## format, vet for three systems, staticcheck, known vulnerabilities
+	@scripts/lint.sh full
+
+fmt: setup ## gofumpt everything
+	@.cache/bin/gofumpt -w $$(git ls-files -co --exclude-standard '*.go')
+
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@scripts/fuzz.sh
+
+clean: ## remove what was built and installed here
+	rm -rf bin .cache test/.out
