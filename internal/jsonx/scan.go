@@ -1,0 +1,259 @@
+package jsonx
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// MaxDepth is how deep arrays and objects may nest. Deeper input is refused, so
+// that nobody can exhaust the stack of a reader further on.
+const MaxDepth = 1000
+
+// SyntaxError says where a text stops being JSON.
+type SyntaxError struct {
+	Offset int    // byte offset of the first byte that does not fit
+	Msg    string // what was expected or found there
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Msg)
+}
+
+func syntaxErr(offset int, msg string) error { return &SyntaxError{Offset: offset, Msg: msg} }
+
+// Valid reports whether b is exactly one JSON value in valid UTF-8, with nothing
+// but white space around it, nested at most [MaxDepth] deep.
+func Valid(b []byte) error {
+	if !utf8.Valid(b) {
+		return syntaxErr(invalidUTF8At(b), "invalid UTF-8")
+	}
+	end, err := skipValue(b, skipSpace(b, 0), 0)
+	if err != nil {
+		return err
+	}
+	if end = skipSpace(b, end); end != len(b) {
+		return syntaxErr(end, "more text after the value")
+	}
+	return nil
+}
+
+func invalidUTF8At(b []byte) int {
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(b)
+}
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) {
+		switch b[i] {
+		case ' ', '\t', '\n', '\r':
+			i++
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// skipValue returns the offset behind the value that begins at i.
+func skipValue(b []byte, i, depth int) (int, error) {
+	if i >= len(b) {
+		return i, syntaxErr(i, "a value is missing")
+	}
+	switch c := b[i]; {
+	case c == '"':
+		return skipString(b, i)
+	case c == '{':
+		return skipObject(b, i, depth+1)
+	case c == '[':
+		return skipArray(b, i, depth+1)
+	case c == '-' || (c >= '0' && c <= '9'):
+		return skipNumber(b, i)
+	case c == 't':
+		return skipLiteral(b, i, "true")
+	case c == 'f':
+		return skipLiteral(b, i, "false")
+	case c == 'n':
+		return skipLiteral(b, i, "null")
+	}
+	return i, syntaxErr(i, "a value is expected")
+}
+
+func skipObject(b []byte, i, depth int) (int, error) {
+	if depth > MaxDepth {
+		return i, syntaxErr(i, "nested too deep")
+	}
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		_, valueAt, err := member(b, i)
+		if err != nil {
+			return i, err
+		}
+		if i, err = skipValue(b, valueAt, depth); err != nil {
+			return i, err
+		}
+		i = skipSpace(b, i)
+		if i >= len(b) {
+			return i, syntaxErr(i, "the object does not end")
+		}
+		if b[i] == '}' {
+			return i + 1, nil
+		}
+		if b[i] != ',' {
+			return i, syntaxErr(i, "a comma or } is expected")
+		}
+		i = skipSpace(b, i+1)
+	}
+}
+
+// member reads a member's name at i and returns the offset behind the name and
+// the offset where its value begins.
+func member(b []byte, i int) (nameEnd, valueAt int, err error) {
+	if i >= len(b) || b[i] != '"' {
+		return i, i, syntaxErr(i, "a member name is expected")
+	}
+	if nameEnd, err = skipString(b, i); err != nil {
+		return i, i, err
+	}
+	colon := skipSpace(b, nameEnd)
+	if colon >= len(b) || b[colon] != ':' {
+		return i, i, syntaxErr(colon, "a colon is expected")
+	}
+	return nameEnd, skipSpace(b, colon+1), nil
+}
+
+func skipArray(b []byte, i, depth int) (int, error) {
+	if depth > MaxDepth {
+		return i, syntaxErr(i, "nested too deep")
+	}
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == ']' {
+		return i + 1, nil
+	}
+	for {
+		var err error
+		if i, err = skipValue(b, i, depth); err != nil {
+			return i, err
+		}
+		i = skipSpace(b, i)
+		if i >= len(b) {
+			return i, syntaxErr(i, "the array does not end")
+		}
+		if b[i] == ']' {
+			return i + 1, nil
+		}
+		if b[i] != ',' {
+			return i, syntaxErr(i, "a comma or ] is expected")
+		}
+		i = skipSpace(b, i+1)
+	}
+}
+
+func skipString(b []byte, i int) (int, error) {
+	for j := i + 1; j < len(b); j++ {
+		switch c := b[j]; {
+		case c == '"':
+			return j + 1, nil
+		case c == '\\':
+			n, err := escapeLen(b, j)
+			if err != nil {
+				return j, err
+			}
+			j += n - 1
+		case c < 0x20:
+			return j, syntaxErr(j, "a control character in a string")
+		}
+	}
+	return i, syntaxErr(i, "the string does not end")
+}
+
+// escapeLen returns the length of the escape sequence whose backslash is at i.
+func escapeLen(b []byte, i int) (int, error) {
+	if i+1 >= len(b) {
+		return 0, syntaxErr(i, "the string does not end")
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2, nil
+	case 'u':
+		if i+6 > len(b) {
+			return 0, syntaxErr(i, "the string does not end")
+		}
+		for _, c := range b[i+2 : i+6] {
+			if !isHex(c) {
+				return 0, syntaxErr(i, "an invalid \\u escape")
+			}
+		}
+		return 6, nil
+	}
+	return 0, syntaxErr(i, "an unknown escape")
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func skipNumber(b []byte, i int) (int, error) {
+	start := i
+	if b[i] == '-' {
+		i++
+	}
+	switch {
+	case i >= len(b):
+		return i, syntaxErr(i, "a digit is expected")
+	case b[i] == '0':
+		i++
+	case b[i] >= '1' && b[i] <= '9':
+		i = skipDigits(b, i)
+	default:
+		return i, syntaxErr(i, "a digit is expected")
+	}
+	if i < len(b) && b[i] == '.' {
+		j := skipDigits(b, i+1)
+		if j == i+1 {
+			return j, syntaxErr(j, "a digit is expected after the point")
+		}
+		i = j
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		j := i + 1
+		if j < len(b) && (b[j] == '+' || b[j] == '-') {
+			j++
+		}
+		k := skipDigits(b, j)
+		if k == j {
+			return k, syntaxErr(k, "a digit is expected in the exponent")
+		}
+		i = k
+	}
+	if i-start > maxNumberLen {
+		return start, syntaxErr(start, "a number of more than 1,000 characters")
+	}
+	return i, nil
+}
+
+// maxNumberLen bounds a number's text: readers that convert numbers need time
+// that grows faster than its length.
+const maxNumberLen = 1000
+
+func skipDigits(b []byte, i int) int {
+	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+		i++
+	}
+	return i
+}
+
+func skipLiteral(b []byte, i int, lit string) (int, error) {
+	if len(b)-i < len(lit) || string(b[i:i+len(lit)]) != lit {
+		return i, syntaxErr(i, "a value is expected")
+	}
+	return i + len(lit), nil
+}

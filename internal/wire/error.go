@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+)
+
+// Error codes of JSON-RPC and MCP.
+const (
+	CodeParse              = -32700
+	CodeInvalidRequest     = -32600
+	CodeMethodNotFound     = -32601
+	CodeInvalidParams      = -32602
+	CodeInternal           = -32603
+	CodeResourceNotFound   = -32002 // before 2026-07-28; CodeInvalidParams since
+	CodeHeaderMismatch     = -32020
+	CodeMissingCapability  = -32021
+	CodeUnsupportedVersion = -32022
+	CodeURLElicitation     = -32042 // 2025-11-25
+)
+
+// Error is a JSON-RPC error object. It is an answer of the peer, never a failure
+// of the connection.
+type Error struct {
+	Code    int64
+	Message string
+	Data    []byte // raw JSON, nil when absent
+	Raw     []byte // the object as received, nil for errors of our own
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+
+// Errorf makes an error of our own.
+func Errorf(code int64, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// ParseError reads an error object. One that lacks a code or message is still an
+// error: the fields stay zero.
+func ParseError(raw []byte) *Error {
+	e := &Error{Raw: raw}
+	for m := jsonx.Object(raw); m.Next(); {
+		switch string(m.Key) {
+		case "code":
+			// A float such as -32601.0 is what some encoders make of an integer.
+			if f, err := strconv.ParseFloat(string(m.Value), 64); err == nil {
+				e.Code = int64(f)
+			}
+		case "message":
+			e.Message, _ = jsonx.Text(m.Value)
+		case "data":
+			e.Data = m.Value
+		}
+	}
+	return e
+}
+
+// JSON returns the error object: the received bytes, or one made from the fields.
+func (e *Error) JSON() []byte {
+	if e.Raw != nil {
+		return e.Raw
+	}
+	out := append([]byte(`{"code":`), strconv.FormatInt(e.Code, 10)...)
+	out = append(out, `,"message":`...)
+	out = jsonx.AppendText(out, e.Message)
+	if e.Data != nil {
+		out = append(append(out, `,"data":`...), e.Data...)
+	}
+	return append(out, '}')
+}
+
+// ModernCode reports whether only a server of the modern era can have answered
+// with this code.
+func ModernCode(code int64) bool {
+	return code == CodeHeaderMismatch || code == CodeMissingCapability || code == CodeUnsupportedVersion
+}
+
+// UnsupportedVersions reads the versions a server names in a CodeUnsupportedVersion
+// error.
+func UnsupportedVersions(e *Error) []string {
+	var data struct {
+		Supported []string `json:"supported"`
+	}
+	if json.Unmarshal(e.Data, &data) != nil {
+		return nil
+	}
+	return data.Supported
+}
