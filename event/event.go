@@ -1,0 +1,106 @@
+package event
+
+import "time"
+
+// Kind names a type of event in JSON and in logs.
+type Kind string
+
+// The kinds of the events of this package.
+const (
+	KindServer Kind = "server"
+	KindGrant  Kind = "grant"
+	KindTools  Kind = "tools"
+	KindCall   Kind = "call"
+	KindLog    Kind = "log"
+)
+
+// Event is any of the event types below. Readers tell them apart with a type
+// switch and ignore what they do not know.
+type Event interface {
+	// Kind is the same for all events of one Go type.
+	Kind() Kind
+}
+
+// Header is what all events have in common.
+type Header struct {
+	// At is when it happened.
+	At time.Time `json:"at"`
+	// Server is the configured name of the server concerned; empty when the
+	// event concerns none.
+	Server string `json:"server,omitempty"`
+	// Account is the label of the account (`work` in `linear@work`); empty for
+	// the only or default account.
+	Account string `json:"account,omitempty"`
+	// Principal is whom it concerns; empty in a single user's process.
+	Principal string `json:"principal,omitempty"`
+}
+
+// ServerChanged says that a server moved from one state to another.
+type ServerChanged struct {
+	Header
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Reason is a short sentence for people, without secrets.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GrantChanged says that a login was stored, refreshed, lost or removed.
+type GrantChanged struct {
+	Header
+	// Change is one of the Grant constants.
+	Change string `json:"change"`
+	// Expires is when the new access token ends; zero when unknown.
+	Expires time.Time `json:"expires,omitzero"`
+	Reason  string    `json:"reason,omitempty"`
+}
+
+// What can happen to a grant.
+const (
+	GrantStored    = "stored"
+	GrantRefreshed = "refreshed"
+	GrantLost      = "lost" // a person has to log in again
+	GrantRemoved   = "removed"
+)
+
+// ToolsChanged says that a server's list of tools, prompts or resources is
+// another one than before.
+type ToolsChanged struct {
+	Header
+	// List is "tools", "prompts" or "resources".
+	List  string `json:"list"`
+	Count int    `json:"count"`
+}
+
+// CallFinished says that a call ended, well or not.
+type CallFinished struct {
+	Header
+	Method  string        `json:"method"`
+	Tool    string        `json:"tool,omitempty"`
+	Took    time.Duration `json:"took_ns"`
+	Outcome string        `json:"outcome"`
+	// Bytes is the size of the answer.
+	Bytes int64 `json:"bytes,omitempty"`
+}
+
+// LogLine is a line a server wrote to stderr or sent as a log notification.
+// It is foreign text: whoever shows it escapes it.
+type LogLine struct {
+	Header
+	Level string `json:"level,omitempty"`
+	Text  string `json:"text"`
+}
+
+// Kind implements [Event].
+func (ServerChanged) Kind() Kind { return KindServer }
+
+// Kind implements [Event].
+func (GrantChanged) Kind() Kind { return KindGrant }
+
+// Kind implements [Event].
+func (ToolsChanged) Kind() Kind { return KindTools }
+
+// Kind implements [Event].
+func (CallFinished) Kind() Kind { return KindCall }
+
+// Kind implements [Event].
+func (LogLine) Kind() Kind { return KindLog }
