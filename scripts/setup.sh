@@ -106,6 +106,7 @@ say "found go ($go_version), node ($(node --version)), git ($(git --version | cu
 
 debian make make
 debian gcc gcc libc6-dev # the race detector needs cgo
+debian ps procps         # tests look for processes left behind
 install_missing
 
 step npm-programs npm_programs "$cache/npm/node_modules/@modelcontextprotocol/conformance/dist/index.js" \

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestParseList(t *testing.T) {
+	const list = `Required for 2025-11-25 (3 scenarios, frozen; run at the 2025-11-25 wire):
+
+Server scenarios (test against a server):
+  - ping
+
+Client scenarios (test against a client):
+  - initialize
+  - auth/metadata-default
+
+Run and reported, but never scored:
+  extension (2):
+    - auth/dpop [client]
+    - tasks-lifecycle [server]
+`
+	tests := []struct {
+		name, side, text string
+		want             []scenario
+		wantErr          string
+	}{
+		{"client", "client", list, []scenario{{"initialize", true}, {"auth/metadata-default", true}, {"auth/dpop", false}}, ""},
+		{"server", "server", list, []scenario{{"ping", true}, {"tasks-lifecycle", false}}, ""},
+		{"a row that cannot be read", "client", strings.Replace(list, "  - initialize", "  * initialize", 1), nil, "read 2 required ones, the suite says 3"},
+		{"empty", "client", "", nil, "the suite says -1"},
+		{"no such side", "observer", list, nil, "none for the observer side"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := parseList(tt.text, tt.side)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(scenario{})); diff != "" {
+				t.Errorf("scenarios (-want +got):\n%s", diff)
+			}
+			if (tt.wantErr == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
+				t.Errorf("error %v, want %q", err, tt.wantErr)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	const two = `[{"id":"a","status":"SUCCESS"},{"id":"b","status":"SUCCESS"},{"id":"c","status":"INFO"}]`
+	floors := map[string]int{"s": 2}
+	tests := []struct {
+		name, scenario, checks string
+		err                    error
+		want                   string // part of the first problem; empty passes
+	}{
+		{"pass", "s", two, nil, ""},
+		{"non-zero exit", "s", two, errors.New("exit status 1"), "suite: exit status 1"},
+		{"failure", "s", `[{"id":"a","status":"FAILURE","errorMessage":"no"}]`, nil, "FAILURE a: no"},
+		{"warning", "s", `[{"id":"a","status":"WARNING","errorMessage":"late"}]`, nil, "WARNING a: late"},
+		{"below the floor", "s", `[{"id":"a","status":"SUCCESS"}]`, nil, "only 1 checks passed, the floor is 2"},
+		{"unknown status", "s", `[{"id":"a","status":"MAYBE"}]`, nil, "unknown status"},
+		{"no floor", "new", two, nil, "no floor is recorded"},
+		{"no result", "s", "", nil, "left 0 results"},
+		{"broken result", "s", "{", nil, "unexpected end of JSON"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if tt.checks != "" {
+				sub := filepath.Join(dir, "s-2026")
+				if err := os.MkdirAll(sub, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(sub, "checks.json"), []byte(tt.checks), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := result{scenario: scenario{name: tt.scenario}}
+			r.judge(run{err: tt.err}, dir, floors)
+			switch {
+			case tt.want == "" && !r.ok():
+				t.Errorf("problems %q, want none", r.problems)
+			case tt.want != "" && (r.ok() || !strings.Contains(r.problems[0], tt.want)):
+				t.Errorf("problems %q, want %q first", r.problems, tt.want)
+			}
+		})
+	}
+}
+
+func TestFloorsCoverEveryLeg(t *testing.T) {
+	f, err := readFloors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range legs("library", "client", f) {
+		if len(l.floors) == 0 {
+			t.Errorf("%s has no floors", l.name())
+		}
+	}
+}
+
+func TestNothingRunIsNoPass(t *testing.T) {
+	var out bytes.Buffer
+	if (tally{}).close(&out, time.Second) {
+		t.Error("a run of nothing passed")
+	}
+	if !strings.HasSuffix(out.String(), "\nconformance: 0 passed, 0 failed\n") {
+		t.Errorf("closing line missing in %q", out.String())
+	}
+}
+
+func TestReportNamesWhatFailedAndWhatWaits(t *testing.T) {
+	var out bytes.Buffer
+	report(&out, leg{side: "client", via: "library", revision: "R", waiting: "auth/"}, []result{
+		{scenario: scenario{"good", true}, passed: 3, floor: 3, tries: 2},
+		{scenario: scenario{"bad", false}, problems: []string{"FAILURE x: y"}, output: []byte("client says no\n")},
+	}, []scenario{{"auth/a", true}})
+	for _, want := range []string{"ok    good", "try 2", "FAIL  bad", "unscored", "not covered yet: 1 scenarios", "FAILURE x: y", "| client says no"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("report lacks %q:\n%s", want, out.String())
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// A leg is one pass of the suite over usher: one side of the protocol, one
+// revision, one way in.
+type leg struct {
+	side     string // which side usher plays
+	revision string // requirement set and wire version
+	via      string
+	command  string // the program under test, as the suite's --command
+	floors   map[string]int
+	out      string // folder for the suite's results
+	waiting  string // prefix of scenarios that usher does not cover yet
+}
+
+// legs lists what is judged. A new side or way in is a new row here.
+func legs(via, client string, floors floors) []leg {
+	var all []leg
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		all = append(all, leg{
+			side: "client", revision: revision, via: via,
+			command: client, floors: floors["client-default"], waiting: "auth/",
+		})
+	}
+	return all
+}
+
+func (l leg) name() string { return l.side + "-" + l.via + "-" + l.revision }
+
+const (
+	width = 2 // scenarios at once: each is a Node process, and CI has two cores
+
+	// timingTries is how often a scenario that measures milliseconds may be
+	// run: a busy machine can delay it, a wrong client is wrong every time.
+	timingTries = 3
+)
+
+// timing names the scenarios that measure when the client acts. They run
+// alone, before the others.
+var timing = []string{"sse-retry"}
+
+// play runs the leg's scenarios that usher covers, and returns their results
+// in the suite's order with the scenarios that wait for more of usher.
+func (l leg) play(ctx context.Context, s suite, only *regexp.Regexp) (results []result, waiting []scenario, err error) {
+	all, err := s.scenarios(ctx, l.side, l.revision)
+	if err != nil {
+		return nil, nil, err
+	}
+	var covered []scenario
+	for _, sc := range all {
+		switch {
+		case only != nil && !only.MatchString(sc.name):
+		case l.waiting != "" && strings.HasPrefix(sc.name, l.waiting):
+			waiting = append(waiting, sc)
+		default:
+			covered = append(covered, sc)
+		}
+	}
+	results = make([]result, len(covered))
+	for i, sc := range covered {
+		if slices.Contains(timing, sc.name) {
+			results[i] = l.patiently(ctx, s, sc)
+		}
+	}
+	var g errgroup.Group
+	g.SetLimit(width)
+	for i, sc := range covered {
+		if !slices.Contains(timing, sc.name) {
+			g.Go(func() error {
+				results[i] = l.once(ctx, s, sc, 1)
+				return nil
+			})
+		}
+	}
+	return results, waiting, g.Wait()
+}
+
+// patiently gives a timing-sensitive scenario a second and third try; the
+// table says how many it took.
+func (l leg) patiently(ctx context.Context, s suite, sc scenario) result {
+	var r result
+	for try := 1; try <= timingTries; try++ {
+		r = l.once(ctx, s, sc, try)
+		if r.ok() || ctx.Err() != nil {
+			break
+		}
+	}
+	return r
+}
+
+// once runs one scenario and judges it.
+func (l leg) once(ctx context.Context, s suite, sc scenario, try int) result {
+	start := time.Now()
+	dir := filepath.Join(l.out, strings.ReplaceAll(sc.name, "/", "_"), fmt.Sprint(try))
+	r := result{scenario: sc, tries: try, dir: dir}
+	run := s.client(ctx, l, sc, dir)
+	r.judge(run, dir, l.floors)
+	r.took = time.Since(start)
+	return r
+}
+
+// clientCommand returns the --command of the client under test, building it
+// with the race detector when none was given.
+func clientCommand(ctx context.Context, root string, opt options) (command string, cleanup func(), err error) {
+	if opt.client != "" {
+		return opt.client, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "usher-conformance-")
+	if err != nil {
+		return "", nil, fmt.Errorf("make a folder for the client: %w", err)
+	}
+	cleanup = func() { os.RemoveAll(dir) }
+	program := filepath.Join(dir, "client")
+	build := exec.CommandContext(ctx, "go", "build", "-race", "-o", program, "./test/conformance/client")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		cleanup()
+		return "", nil, fmt.Errorf("build the client: %w\n%s", err, out)
+	}
+	return program + " --via " + opt.via, cleanup, nil
+}

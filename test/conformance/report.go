@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// report prints one leg as a table, then everything known about what failed.
+func report(w io.Writer, l leg, results []result, waiting []scenario) {
+	fmt.Fprintf(w, "\nusher as %s, %s, revision %s\n", l.side, l.via, l.revision)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range results {
+		fmt.Fprintf(table, "  %s\t%s\t%d checks (floor %d)\t%.1f s\t%s\n",
+			verdict(r), r.scenario.name, r.passed, r.floor, r.took.Seconds(), strings.Join(remarks(r), ", "))
+	}
+	table.Flush()
+	if len(waiting) > 0 {
+		fmt.Fprintf(w, "  not covered yet: %d scenarios under %s\n", len(waiting), l.waiting)
+	}
+	for _, r := range results {
+		if !r.ok() {
+			explain(w, r)
+		}
+	}
+}
+
+func verdict(r result) string {
+	if r.ok() {
+		return "ok"
+	}
+	return "FAIL"
+}
+
+func remarks(r result) []string {
+	var all []string
+	if !r.scenario.scored {
+		all = append(all, "unscored by the suite")
+	}
+	if r.tries > 1 {
+		all = append(all, fmt.Sprintf("try %d", r.tries))
+	}
+	return all
+}
+
+// explain prints a failed scenario: the problems, then the end of the output.
+func explain(w io.Writer, r result) {
+	fmt.Fprintf(w, "\n  %s:\n", r.scenario.name)
+	for _, p := range r.problems {
+		fmt.Fprintf(w, "    %s\n", p)
+	}
+	lines := strings.Split(strings.TrimSpace(string(r.output)), "\n")
+	const shown = 40
+	if len(lines) > shown {
+		lines = append([]string{"…"}, lines[len(lines)-shown:]...)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(w, "    | %s\n", line)
+	}
+	fmt.Fprintf(w, "    results: %s\n", r.dir)
+}
+
+// tally counts over all legs.
+type tally struct{ passed, failed, waiting int }
+
+func (t *tally) add(results []result, waiting []scenario) {
+	for _, r := range results {
+		if r.ok() {
+			t.passed++
+		} else {
+			t.failed++
+		}
+	}
+	t.waiting += len(waiting)
+}
+
+// close prints the sum; a run of nothing is not a pass.
+func (t tally) close(w io.Writer, took time.Duration) bool {
+	fmt.Fprintf(w, "\nconformance took %.0f s; %d scenario runs are not covered yet\n", took.Seconds(), t.waiting)
+	fmt.Fprintf(w, "conformance: %d passed, %d failed\n", t.passed, t.failed)
+	return t.failed == 0 && t.passed > 0
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/usher-mcp/usher/test/need"
+)
+
+// installed is the real suite, or the end of the test.
+func installed(t *testing.T) suite {
+	t.Helper()
+	root, err := need.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return suite{root: root, node: need.Node(t), script: need.Conformance(t)}
+}
+
+func TestSuiteListsEveryScenarioWithAFloor(t *testing.T) {
+	s := installed(t)
+	f, err := readFloors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range legs("library", "client", f) {
+		all, err := s.scenarios(t.Context(), l.side, l.revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sc := range all {
+			if _, ok := l.floors[sc.name]; !ok {
+				t.Errorf("%s: %s has no floor", l.name(), sc.name)
+			}
+		}
+	}
+}
+
+// The preload must hold for each way of naming no address, at once and without
+// a lookup, and must leave a named address alone.
+func TestLoopbackPreload(t *testing.T) {
+	s := installed(t)
+	const script = `
+const net = require('node:net'), http = require('node:http');
+const seen = [];
+for (const start of [
+  () => net.createServer().listen(0),
+  () => net.createServer().listen({port: 0}),
+  () => http.createServer().listen(0, () => {}),
+  () => net.createServer().listen(0, '::'),
+  () => net.createServer().listen(0, '0.0.0.0'),
+  () => net.createServer().listen(0, '127.0.0.1'),
+]) seen.push(new Promise(done => {
+  const server = start();
+  const at = server.address();
+  if (at) { server.close(); return done(at.address); }
+  server.on('listening', () => { const late = server.address(); server.close(); done(late.address); });
+}));
+Promise.all(seen).then(all => console.log(all.join(' ')));
+`
+	file := filepath.Join(t.TempDir(), "listen.js")
+	if err := os.WriteFile(file, []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.script = file
+	out, err := s.command(t.Context()).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want := strings.TrimSpace(strings.Repeat("127.0.0.1 ", 6))
+	if got := strings.TrimSpace(string(out)); got != want {
+		t.Errorf("listeners on %q, want %q", got, want)
+	}
+}
+
+// A client that hangs must not outlive the runner's own deadline, although the
+// suite itself would wait for it.
+func TestHungClientIsEnded(t *testing.T) {
+	s := installed(t)
+	dir := t.TempDir()
+	pidFile := filepath.Join(dir, "pid")
+	client := filepath.Join(dir, "hang")
+	if err := os.WriteFile(client, []byte("#!/bin/sh\necho $$ > "+pidFile+"\nexec sleep 300\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	start := time.Now()
+	ended := s.client(ctx, leg{command: client, revision: "2025-11-25"}, scenario{name: "initialize"}, filepath.Join(dir, "out"))
+	if ended.err == nil {
+		t.Error("a hung client passed")
+	}
+	if took := time.Since(start); took > 15*time.Second {
+		t.Errorf("took %v", took)
+	}
+	pid, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatalf("the client never started: %v\n%s", err, ended.output)
+	}
+	if !gone(strings.TrimSpace(string(pid)), 5*time.Second) {
+		t.Errorf("client %s is still running", strings.TrimSpace(string(pid)))
+	}
+}
+
+// gone reports whether a process that was sent SIGKILL has ended, or is only
+// waiting to be collected, within the given time.
+func gone(pid string, within time.Duration) bool {
+	for start := time.Now(); time.Since(start) < within; {
+		state, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
+		if err != nil || strings.HasPrefix(string(state), "Z") {
+			return true
+		}
+	}
+	return false
+}
