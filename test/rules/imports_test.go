@@ -1,0 +1,202 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A rule says what the code of one room may import beside the standard library.
+type rule struct {
+	ours   []string // rooms; "*" is any
+	theirs []string // third-party import paths, each with everything below it; "=path" is that one only
+}
+
+// everywhere may be imported by any room.
+var everywhere = rule{
+	ours: []string{"internal/jsonx", "internal/wire", "event"},
+	theirs: []string{
+		"golang.org/x/sync",
+		"=go.opentelemetry.io/otel", // the API; its SDK lies below the same path
+		"go.opentelemetry.io/otel/trace",
+		"go.opentelemetry.io/otel/attribute",
+		"go.opentelemetry.io/otel/codes",
+		"go.opentelemetry.io/otel/propagation",
+		"go.opentelemetry.io/otel/metric",
+	},
+}
+
+// rooms is the import table. Code imports only to the left of itself in
+//
+//	config → process → upstream → host → policy → surface → gateway, console, cli
+//
+// with vault and auth beside it, and each heavy dependency has one home.
+var rooms = map[string]rule{
+	"internal/jsonx":  {theirs: []string{"github.com/go-json-experiment/json/jsontext"}},
+	"internal/wire":   {ours: []string{"internal/jsonx"}},
+	"event":           {},
+	"config":          {theirs: []string{"github.com/tailscale/hujson", "github.com/pelletier/go-toml/v2", "github.com/goccy/go-yaml"}},
+	"process":         {theirs: []string{"golang.org/x/sys"}},
+	"upstream":        {ours: []string{"process", "config"}},
+	"vault":           {theirs: []string{"github.com/zalando/go-keyring", "filippo.io/age"}},
+	"vault/sqlstore":  {ours: []string{"vault"}, theirs: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
+	"vault/vaulttest": {ours: []string{"vault"}, theirs: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
+	"auth":            {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2", "github.com/modelcontextprotocol/go-sdk/oauthex"}},
+	"auth/bulk":       {ours: []string{"config", "vault", "auth"}},
+	"host":            {ours: []string{"config", "upstream"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},
+	"policy":          {ours: []string{"config", "host", "vault"}, theirs: []string{"github.com/maypok86/otter/v2"}},
+	"surface":         {ours: []string{"policy", "auth"}},
+	"gateway":         {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
+	"console":         {ours: []string{"surface", "auth"}},
+	"cli": {ours: []string{"*"}, theirs: []string{
+		"github.com/spf13/cobra", "github.com/spf13/pflag",
+		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/lmittmann/tint",
+		"github.com/cli/browser", "rsc.io/qr", "golang.org/x/term",
+		"go.opentelemetry.io/otel", "github.com/prometheus/client_golang",
+	}},
+	"usher": {ours: []string{
+		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
+		"auth", "auth/bulk", "vault", "vault/sqlstore",
+	}},
+	"internal/fake": {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"cmd/usher":     {ours: []string{"cli", "process"}},
+	"bench":         {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
+	"test":          {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
+}
+
+// inTests may be imported by test files of any room.
+var inTests = rule{
+	ours: []string{"internal/fake", "test/need", "vault/vaulttest", "vault/sqlstore"},
+	theirs: []string{
+		"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid",
+		"github.com/rogpeppe/go-internal", "github.com/modelcontextprotocol/go-sdk",
+		"github.com/google/jsonschema-go", "github.com/sony/gobreaker/v2",
+		"go.opentelemetry.io/otel",
+	},
+}
+
+// ruleOf finds the row of a room; the folders below test and internal/fake
+// share the row of their parent.
+func ruleOf(room string) (rule, bool) {
+	for _, parent := range []string{"test", "internal/fake", "bench"} {
+		if strings.HasPrefix(room, parent+"/") {
+			room = parent
+		}
+	}
+	r, ok := rooms[room]
+	return r, ok
+}
+
+// allows reports whether one import fits the rule.
+func (r rule) allows(from, path string) bool {
+	if path == module || strings.HasPrefix(path, module+"/") {
+		to := roomOf(path)
+		return slices.ContainsFunc(r.ours, func(o string) bool {
+			// The folders below fake and test belong to it.
+			return o == "*" || o == to || strings.HasPrefix(to, o+"/") && (o == "internal/fake" || o == "test")
+		}) || strings.HasPrefix(to, from+"/internal/")
+	}
+	return slices.ContainsFunc(r.theirs, func(p string) bool {
+		return path == p || "="+path == p || strings.HasPrefix(path, p+"/")
+	})
+}
+
+// standard tells the standard library, whose import paths have no dot in the
+// first element.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+// misplaced returns the imports of p that its row does not allow.
+func misplaced(p pkg) []string {
+	r, ok := ruleOf(p.room())
+	if !ok {
+		return []string{"has no row in the import table of test/rules/imports_test.go"}
+	}
+	var bad []string
+	for _, path := range p.Imports {
+		if !standard(path) && !r.allows(p.room(), path) && !everywhere.allows(p.room(), path) {
+			bad = append(bad, "imports "+path)
+		}
+	}
+	for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
+		self := path == p.ImportPath
+		if !standard(path) && !self && !r.allows(p.room(), path) && !everywhere.allows(p.room(), path) &&
+			!inTests.allows(p.room(), path) && !leftOf(p.room(), roomOf(path)) {
+			bad = append(bad, "imports "+path+" in a test")
+		}
+	}
+	return bad
+}
+
+// leftOf reports whether a room could reach another through the table: a test
+// may use what its room rests on, even when the room itself only sees part.
+func leftOf(from, to string) bool {
+	seen := map[string]bool{}
+	var reach func(room string) bool
+	reach = func(room string) bool {
+		if room == to {
+			return true
+		}
+		if seen[room] {
+			return false
+		}
+		seen[room] = true
+		r, _ := ruleOf(room)
+		return slices.ContainsFunc(r.ours, reach)
+	}
+	return reach(from)
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range everyPackage(t) {
+		for _, finding := range misplaced(p) {
+			t.Errorf("%s (%s): %s", p.room(), p.system, finding)
+		}
+	}
+}
+
+// The table itself must not let rooms go round in a circle.
+func TestImportTableHasNoCircle(t *testing.T) {
+	for room, r := range rooms {
+		for _, to := range r.ours {
+			if to != "*" && to != room && leftOf(to, room) {
+				t.Errorf("%s and %s may import each other", room, to)
+			}
+		}
+	}
+}
+
+func TestMisplacedFinds(t *testing.T) {
+	tests := []struct {
+		name string
+		pkg  pkg
+		want int
+	}{
+		{"left", pkg{ImportPath: module + "/host", Imports: []string{"fmt", module + "/upstream", module + "/event"}}, 0},
+		{"right", pkg{ImportPath: module + "/upstream", Imports: []string{module + "/host"}}, 1},
+		{"past the neighbour", pkg{ImportPath: module + "/surface", Imports: []string{module + "/host"}}, 1},
+		{"root from a room", pkg{ImportPath: module + "/gateway", Imports: []string{module}}, 1},
+		{"fake in code", pkg{ImportPath: module + "/host", Imports: []string{module + "/internal/fake"}}, 1},
+		{"fake in a test", pkg{ImportPath: module + "/host", TestImports: []string{module + "/internal/fake"}}, 0},
+		{"what it rests on, in a test", pkg{ImportPath: module + "/surface", TestImports: []string{module + "/host"}}, 0},
+		{"right, in a test", pkg{ImportPath: module + "/upstream", XTestImports: []string{module + "/gateway"}}, 1},
+		{"third party at home", pkg{ImportPath: module + "/config", Imports: []string{"github.com/tailscale/hujson"}}, 0},
+		{"third party abroad", pkg{ImportPath: module + "/host", Imports: []string{"github.com/tailscale/hujson"}}, 1},
+		{"otel API", pkg{ImportPath: module + "/host", Imports: []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/trace"}}, 0},
+		{"otel SDK", pkg{ImportPath: module + "/host", Imports: []string{"go.opentelemetry.io/otel/sdk/trace"}}, 1},
+		{"name that only begins alike", pkg{ImportPath: module + "/config", Imports: []string{"github.com/tailscale/hujson2"}}, 1},
+		{"cli may all", pkg{ImportPath: module + "/cli", Imports: []string{module, module + "/gateway", module + "/internal/fake"}}, 0},
+		{"no row", pkg{ImportPath: module + "/util"}, 1},
+		{"test folders share a row", pkg{ImportPath: module + "/test/conformance/client", Imports: []string{module + "/upstream"}}, 0},
+		{"a room's own internals", pkg{ImportPath: module + "/auth", Imports: []string{module + "/auth/internal/pkce"}}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := misplaced(tt.pkg); len(got) != tt.want {
+				t.Errorf("findings %q, want %d", got, tt.want)
+			}
+		})
+	}
+}
