@@ -1,0 +1,74 @@
+package fake
+
+import (
+	"context"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// before applies what happens to a request before it is handled. It reports false
+// when the request gets no answer.
+func (s *Server) before(ctx context.Context, ex *exchange) bool {
+	method := ex.msg.Method
+	if s.sw.hit(s, ex, "silent") || (method == wire.MethodDiscover && s.sw.hit(s, ex, "silent-probe")) {
+		<-ctx.Done()
+		return false
+	}
+	if method == wire.MethodDiscover && s.sw.hit(s, ex, "exit-on-probe") {
+		s.exit(ex.sess, "exit-on-probe")
+		return false
+	}
+	if v, ok := s.sw.fire("crash-loop", method); ok && s.countRequest() > v.number(0) {
+		s.exit(ex.sess, "crash-loop")
+		return false
+	}
+	if v, ok := s.sw.fire("stderrflood", method); ok && ex.sess.transport == "stdio" {
+		s.flood(v)
+	}
+	if v, ok := s.sw.fire("latency", method); ok {
+		return pause(ctx, time.Duration(v.number(100))*time.Millisecond)
+	}
+	return true
+}
+
+// hit is fire with an entry in the ledger.
+func (ss *switchSet) hit(s *Server, ex *exchange, name string) bool {
+	_, ok := ss.fire(name, ex.msg.Method)
+	if ok {
+		s.note(ex.sess, Entry{Event: EventFault, Name: name, Method: ex.msg.Method, ID: ex.msg.ID.JSON()})
+	}
+	return ok
+}
+
+func (s *Server) countRequest() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	return s.requests
+}
+
+func (s *Server) flood(v value) {
+	line := make([]byte, 1024)
+	for i := range line {
+		line[i] = 'e'
+	}
+	line[len(line)-1] = '\n'
+	for range v.number(1024) {
+		if _, err := s.opts.Stderr.Write(line); err != nil {
+			return
+		}
+	}
+}
+
+// pause waits, and reports false when the context ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,189 @@
+package fake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// exchange is one request and what is needed to answer it.
+type exchange struct {
+	sess    *session
+	out     sink
+	msg     wire.Message
+	p       wire.Params
+	header  http.Header // nil on stdio
+	modern  bool
+	version string
+	caps    []byte // of the client
+	refused *wire.Error
+}
+
+// admit reads a request's params and decides its era. What is wrong with it is in
+// refused and becomes the answer.
+func (s *Server) admit(sess *session, out sink, msg wire.Message, h http.Header) *exchange {
+	ex := &exchange{sess: sess, out: out, msg: msg, header: h}
+	p, bad := wire.ReadParams(msg.Params)
+	ex.p = p
+	name, _ := p.NameFor(msg.Method)
+	s.note(sess, Entry{Event: EventRequest, Method: msg.Method, Name: name, ID: msg.ID.JSON(), Params: msg.Params, Headers: interesting(h)})
+	if bad != nil {
+		ex.refused = bad
+		return ex
+	}
+	claimed, hasVersion := jsonx.Get(p.Meta, wire.MetaVersion)
+	if hasVersion && msg.Method != wire.MethodInitialize && sess.transport != "sse" && s.speaksModern() {
+		ex.modern = true
+		ex.version, _ = jsonx.Text(claimed)
+		ex.caps, _ = jsonx.Get(p.Meta, wire.MetaClientCaps)
+		ex.refused = s.checkModern(ex)
+		return ex
+	}
+	sess.mu.Lock()
+	ex.version, ex.caps = sess.version, sess.caps
+	ready := sess.ready
+	sess.mu.Unlock()
+	ex.refused = s.checkLegacy(msg.Method, ready)
+	return ex
+}
+
+func (s *Server) checkModern(ex *exchange) *wire.Error {
+	if !wire.Modern(ex.version) || !slices.Contains(s.opts.Versions, ex.version) {
+		return s.unsupported(ex.version)
+	}
+	if jsonx.TypeOf(ex.caps) != "object" {
+		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaClientCaps)
+	}
+	return nil
+}
+
+func (s *Server) checkLegacy(method string, ready bool) *wire.Error {
+	legacy := len(s.legacyVersions()) > 0
+	switch {
+	case method == wire.MethodInitialize && !legacy:
+		return s.unsupported("")
+	case method == wire.MethodInitialize, ready, method == wire.MethodPing && legacy:
+		return nil
+	case s.speaksModern() && (!legacy || method == wire.MethodDiscover):
+		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)
+	case method == wire.MethodDiscover:
+		return wire.Errorf(wire.CodeMethodNotFound, "method %s not found", method)
+	}
+	return wire.Errorf(wire.CodeInvalidRequest, "%s came before initialize", method)
+}
+
+func (s *Server) unsupported(requested string) *wire.Error {
+	e := wire.Errorf(wire.CodeUnsupportedVersion, "unsupported protocol version")
+	e.Data = jsonx.Apply(nil,
+		jsonx.Edit{Key: "supported", Value: quoteAll(s.opts.Versions)},
+		jsonx.Edit{Key: "requested", Value: jsonx.Quote(requested)})
+	return e
+}
+
+func quoteAll(list []string) []byte {
+	out := []byte{'['}
+	for i, v := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = jsonx.AppendText(out, v)
+	}
+	return append(out, ']')
+}
+
+// serve answers an admitted request.
+func (s *Server) serve(ctx context.Context, ex *exchange) {
+	defer ex.out.end()
+	ctx, done := ex.sess.begin(ctx, ex.msg.ID)
+	defer done()
+	if !s.before(ctx, ex) {
+		s.noteCancelled(ctx, ex)
+		return
+	}
+	result, rpcErr := s.result(ctx, ex)
+	if s.noteCancelled(ctx, ex) || ctx.Err() != nil {
+		return
+	}
+	s.answer(ctx, ex, result, rpcErr)
+}
+
+// noteCancelled enters that the client gave the request up, if it did.
+func (s *Server) noteCancelled(ctx context.Context, ex *exchange) bool {
+	if !errors.Is(context.Cause(ctx), errCancelled) {
+		return false
+	}
+	name, _ := ex.p.NameFor(ex.msg.Method)
+	s.note(ex.sess, Entry{Event: EventCancelled, Method: ex.msg.Method, Name: name, ID: ex.msg.ID.JSON()})
+	return true
+}
+
+func (s *Server) result(ctx context.Context, ex *exchange) ([]byte, *wire.Error) {
+	if ex.refused != nil {
+		return nil, ex.refused
+	}
+	result, err := s.dispatch(ctx, ex)
+	if err == nil {
+		return result, nil
+	}
+	var rpc *wire.Error
+	if errors.As(err, &rpc) {
+		return nil, rpc
+	}
+	return nil, wire.Errorf(wire.CodeInternal, "%v", err)
+}
+
+// receive takes a notification or a response.
+func (s *Server) receive(sess *session, msg wire.Message, h http.Header) {
+	if msg.Kind() == wire.Response {
+		body := msg.Result
+		if body == nil {
+			body = msg.Error
+		}
+		s.note(sess, Entry{Event: EventResponse, ID: msg.ID.JSON(), Params: body})
+		sess.answered(msg)
+		return
+	}
+	s.note(sess, Entry{Event: EventNotification, Method: msg.Method, Params: msg.Params, Headers: interesting(h)})
+	if msg.Method != wire.MethodNotifyCancel {
+		return
+	}
+	raw, _ := jsonx.Get(msg.Params, "requestId")
+	id, ok := wire.RawID(raw)
+	if _, ignored := s.sw.fire("cancelled-ignored", msg.Method); ok && !ignored {
+		sess.cancelCall(id)
+	}
+}
+
+// parse reads one message and enters what is none.
+func (s *Server) parse(sess *session, raw []byte) (wire.Message, *wire.Error) {
+	msg, err := wire.Parse(raw)
+	if err == nil {
+		return msg, nil
+	}
+	s.note(sess, Entry{Event: EventInvalid, Detail: err.Error()})
+	if errors.Is(err, wire.ErrBatch) || jsonx.Valid(bytes.TrimSpace(raw)) == nil {
+		return msg, wire.Errorf(wire.CodeInvalidRequest, "%v", err)
+	}
+	return msg, wire.Errorf(wire.CodeParse, "%v", err)
+}
+
+// interesting picks the headers a test may ask about.
+func interesting(h http.Header) map[string]string {
+	var out map[string]string
+	for k, v := range h {
+		mcp := strings.HasPrefix(k, "Mcp-")
+		if mcp || slices.Contains([]string{"Accept", "Authorization", "Content-Type", "Last-Event-Id", "Origin", "Traceparent", "User-Agent", "Cookie"}, k) {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = strings.Join(v, ", ")
+		}
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// listen is one open subscriptions/listen request.
+type listen struct {
+	id    wire.ID
+	out   sink
+	kinds []string // notification methods that were asked for
+	uris  []string
+
+	mu   sync.Mutex    // guards left; held while sending, so that the ack is first
+	left int           // notifications until the stream is dropped, -1 for never
+	drop chan struct{} // closed when it is dropped
+}
+
+// listen serves a subscription until the client cancels it, the server closes or
+// a switch drops it.
+func (s *Server) listen(ctx context.Context, ex *exchange) ([]byte, error) {
+	wanted, _ := jsonx.Get(ex.msg.Params, "notifications")
+	if jsonx.TypeOf(wanted) != "object" {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params lack notifications")
+	}
+	l := &listen{id: ex.msg.ID, out: ex.out, left: -1, drop: make(chan struct{})}
+	l.read(wanted)
+	v, dropping := s.sw.fire("listen-drop", ex.msg.Method)
+	if dropping {
+		l.left = v.number(0)
+	}
+	l.mu.Lock()
+	s.setListen(l, true)
+	defer s.setListen(l, false)
+	_ = l.out.send(notification(wire.MethodNotifyListenOK, l.tag(jsonx.Set(nil, "notifications", wanted))), false)
+	if l.left == 0 {
+		close(l.drop)
+	}
+	l.mu.Unlock()
+	select {
+	case <-l.drop:
+		s.note(ex.sess, Entry{Event: EventFault, Name: "listen-drop", Method: ex.msg.Method, ID: ex.msg.ID.JSON()})
+		ex.out.end()
+		<-ctx.Done()
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	}
+	return l.tag([]byte(`{}`)), nil
+}
+
+func (l *listen) read(wanted []byte) {
+	for m := jsonx.Object(wanted); m.Next(); {
+		switch key := string(m.Key); {
+		case key == "resourceSubscriptions":
+			for e := jsonx.Array(m.Value); e.Next(); {
+				uri, _ := jsonx.Text(e.Value)
+				l.uris = append(l.uris, uri)
+			}
+		case string(m.Value) == "true":
+			l.kinds = append(l.kinds, map[string]string{
+				"toolsListChanged":     wire.MethodNotifyTools,
+				"promptsListChanged":   wire.MethodNotifyPrompts,
+				"resourcesListChanged": wire.MethodNotifyRes,
+			}[key])
+		}
+	}
+}
+
+// tag adds the subscription id that tells streams apart on stdio.
+func (l *listen) tag(params []byte) []byte {
+	return jsonx.Set(params, "_meta", fmt.Appendf(nil, `{%q:%s}`, wire.MetaSubscription, l.id))
+}
+
+func (l *listen) notify(method, uri string, params []byte) {
+	if !slices.Contains(l.kinds, method) && !(method == wire.MethodNotifyUpdated && slices.Contains(l.uris, uri)) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left == 0 {
+		return
+	}
+	_ = l.out.send(notification(method, l.tag(params)), false)
+	if l.left--; l.left == 0 {
+		close(l.drop)
+	}
+	if l.left < -1 {
+		l.left = -1
+	}
+}
+
+func (s *Server) setListen(l *listen, on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if on {
+		s.listens[l] = true
+	} else {
+		delete(s.listens, l)
+	}
+}

@@ -1,0 +1,167 @@
+package fake
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// dispatch makes the result of a request.
+func (s *Server) dispatch(ctx context.Context, ex *exchange) ([]byte, error) {
+	if !ex.modern {
+		if result, ok := s.legacyOnly(ex); ok {
+			return result, nil
+		}
+	}
+	switch method := ex.msg.Method; {
+	case method == wire.MethodDiscover && ex.modern:
+		return s.discover(ex), nil
+	case method == wire.MethodListen && ex.modern:
+		return s.listen(ctx, ex)
+	case method == wire.MethodToolsList:
+		return s.listTools(ex)
+	case method == wire.MethodToolsCall:
+		return s.call(ctx, ex)
+	case method == wire.MethodPromptsList:
+		return s.page(ex, "prompts", promptDefs(s.opts.Prompts))
+	case method == wire.MethodPromptsGet:
+		return s.getPrompt(ex)
+	case method == wire.MethodResourcesList:
+		return s.page(ex, "resources", resourceDefs(s.opts.Resources))
+	case method == wire.MethodTemplatesList:
+		return s.page(ex, "resourceTemplates", [][]byte{[]byte(`{"uriTemplate":"fake://item/{id}","name":"item"}`)})
+	case method == wire.MethodResourcesRead:
+		return s.readResource(ex)
+	case method == wire.MethodComplete:
+		return []byte(`{"completion":{"values":["alpha","beta"],"total":2,"hasMore":false}}`), nil
+	}
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "method %s not found", ex.msg.Method)
+}
+
+// legacyOnly answers the methods that the modern era removed.
+func (s *Server) legacyOnly(ex *exchange) ([]byte, bool) {
+	switch ex.msg.Method {
+	case wire.MethodInitialize:
+		return s.initialize(ex), true
+	case wire.MethodPing, wire.MethodSetLevel:
+		return []byte(`{}`), true
+	case wire.MethodSubscribe, wire.MethodUnsubscribe:
+		ex.sess.mu.Lock()
+		defer ex.sess.mu.Unlock()
+		if ex.sess.subscribed == nil {
+			ex.sess.subscribed = map[string]bool{}
+		}
+		ex.sess.subscribed[ex.p.URI] = ex.msg.Method == wire.MethodSubscribe
+		return []byte(`{}`), true
+	}
+	return nil, false
+}
+
+const capabilities = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}`
+
+func (s *Server) serverInfo() []byte {
+	return fmt.Appendf(nil, `{"name":%s,"version":"1.0.0"}`, jsonx.Quote(s.opts.Name))
+}
+
+func (s *Server) initialize(ex *exchange) []byte {
+	version := jsonx.GetText(ex.msg.Params, "protocolVersion")
+	if !slices.Contains(s.legacyVersions(), version) {
+		version = s.newestLegacy()
+	}
+	if v, ok := s.sw.fire("badversion", ex.msg.Method); ok {
+		version = v.text("1999-01-01")
+	}
+	caps, _ := jsonx.Get(ex.msg.Params, "capabilities")
+	ex.sess.mu.Lock()
+	ex.sess.version, ex.sess.caps, ex.sess.ready = version, caps, true
+	ex.sess.mu.Unlock()
+	ex.version = version
+	result := fmt.Appendf(nil, `{"protocolVersion":%s,"capabilities":%s,"serverInfo":%s}`, jsonx.Quote(version), capabilities, s.serverInfo())
+	return s.withInstructions(result)
+}
+
+func (s *Server) withInstructions(result []byte) []byte {
+	if s.opts.Instructions == "" {
+		return result
+	}
+	return jsonx.Set(result, "instructions", jsonx.Quote(s.opts.Instructions))
+}
+
+func (s *Server) discover(ex *exchange) []byte {
+	versions := s.opts.Versions
+	if v, ok := s.sw.fire("badversion", ex.msg.Method); ok {
+		versions = []string{v.text("1999-01-01")}
+	}
+	result := fmt.Appendf(nil, `{"supportedVersions":%s,"capabilities":%s}`, quoteAll(versions), capabilities)
+	return s.fresh(ex, s.withInstructions(result))
+}
+
+// fresh adds the cache hints that the modern era requires on some results.
+func (s *Server) fresh(ex *exchange, result []byte) []byte {
+	if !ex.modern {
+		return result
+	}
+	scope := s.opts.CacheScope
+	if scope == "" {
+		scope = "private"
+	}
+	return jsonx.Apply(result,
+		jsonx.Edit{Key: "ttlMs", Value: fmt.Appendf(nil, "%d", s.opts.ListTTL)},
+		jsonx.Edit{Key: "cacheScope", Value: jsonx.Quote(scope)})
+}
+
+func (s *Server) getPrompt(ex *exchange) ([]byte, error) {
+	for _, p := range s.opts.Prompts {
+		if jsonx.GetText(p.Def, "name") == ex.p.Name {
+			return p.Result, nil
+		}
+	}
+	return nil, wire.Errorf(wire.CodeInvalidParams, "unknown prompt %q", ex.p.Name)
+}
+
+func (s *Server) readResource(ex *exchange) ([]byte, error) {
+	for _, r := range s.opts.Resources {
+		if jsonx.GetText(r.Def, "uri") == ex.p.URI {
+			return s.fresh(ex, r.Result), nil
+		}
+	}
+	code := int64(wire.CodeResourceNotFound)
+	if ex.modern {
+		code = wire.CodeInvalidParams
+	}
+	err := wire.Errorf(code, "resource not found")
+	err.Data, _ = json.Marshal(map[string]string{"uri": ex.p.URI})
+	return nil, err
+}
+
+func promptDefs(list []Prompt) (out [][]byte) {
+	for _, p := range list {
+		out = append(out, p.Def)
+	}
+	return out
+}
+
+func resourceDefs(list []Resource) (out [][]byte) {
+	for _, r := range list {
+		out = append(out, r.Def)
+	}
+	return out
+}
+
+func defaultPrompts() []Prompt {
+	return []Prompt{{
+		Def:    []byte(`{"name":"greet","description":"Greets someone","arguments":[{"name":"who","required":true}]}`),
+		Result: []byte(`{"description":"A greeting","messages":[{"role":"user","content":{"type":"text","text":"Say hello."}}]}`),
+	}}
+}
+
+func defaultResources() []Resource {
+	return []Resource{{
+		Def:    []byte(`{"uri":"fake://readme","name":"readme","mimeType":"text/plain"}`),
+		Result: []byte(`{"contents":[{"uri":"fake://readme","mimeType":"text/plain","text":"Read me."}]}`),
+	}}
+}
