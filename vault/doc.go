@@ -1,0 +1,17 @@
+// Package vault keeps what must outlive a process: grants, client
+// registrations, pending logins, leases, pins, budgets, approvals, the last
+// known catalog and the audit trail.
+//
+// It owns the [Store] contract, the kinds of records and which of them hold
+// secrets, the [Secret] type that cannot be printed by accident, the seam for
+// sealing ([Sealed]), an in-memory store, and small typed views such as
+// [Approvals] and [Catalog]. It does not own SQL (that is vault/sqlstore), nor
+// what a grant means (that is auth), and it never speaks HTTP.
+//
+// The flow of a change that several processes may want to make: take a lease
+// ([Hold]) → Get the record again → still needed? → do the work outside any
+// transaction → PutFenced with the version that was read and the lease. No
+// row changed means that somebody newer won: drop the result and Get again.
+//
+// Every implementation passes vault/vaulttest.
+package vault

@@ -1,0 +1,106 @@
+package vault
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Add implements [Counters].
+func (m *Memory) Add(ctx context.Context, key Key, delta int64) (int64, error) {
+	if err := key.Validate(); err != nil {
+		return 0, err
+	}
+	if err := m.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	old := m.counters[key]
+	sum := old + delta
+	if (delta > 0 && sum < old) || (delta < 0 && sum > old) {
+		return 0, fmt.Errorf("add %d to %s: %w: the sum does not fit", delta, key, ErrInvalid)
+	}
+	m.counters[key] = sum
+	return sum, nil
+}
+
+// Counts implements [Counters].
+func (m *Memory) Counts(ctx context.Context, kind, principal string) ([]Count, error) {
+	if err := m.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	counts := []Count{}
+	for _, key := range selected(maps.Keys(m.counters), kind, principal) {
+		counts = append(counts, Count{Key: key, Value: m.counters[key]})
+	}
+	return counts, nil
+}
+
+// Clear implements [Counters].
+func (m *Memory) Clear(ctx context.Context, key Key) error {
+	if err := key.Validate(); err != nil {
+		return err
+	}
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	delete(m.counters, key)
+	return nil
+}
+
+// Append implements [Audits].
+func (m *Memory) Append(ctx context.Context, entries ...AuditEntry) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	for _, e := range entries {
+		m.auditSeq++
+		e = e.Normalized()
+		e.Seq = m.auditSeq
+		if e.At.IsZero() {
+			e.At = now()
+		}
+		m.audit = append(m.audit, e)
+	}
+	return nil
+}
+
+// Audit implements [Audits].
+func (m *Memory) Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error) {
+	if err := m.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	limit := q.Limit
+	if limit <= 0 {
+		limit = DefaultAuditLimit
+	}
+	found := []AuditEntry{}
+	for _, e := range slices.Backward(m.audit) {
+		if e.Seq <= q.After || len(found) == limit {
+			break
+		}
+		if q.Principal == "" || q.Principal == e.Principal {
+			e.Detail = slices.Clone(e.Detail)
+			found = append(found, e)
+		}
+	}
+	slices.Reverse(found)
+	return found, nil
+}
+
+// TrimAudit implements [Audits].
+func (m *Memory) TrimAudit(ctx context.Context, before time.Time) (int64, error) {
+	if err := m.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	was := len(m.audit)
+	m.audit = slices.DeleteFunc(m.audit, func(e AuditEntry) bool { return e.At.Before(before) })
+	return int64(was - len(m.audit)), nil
+}
