@@ -1,10 +1,6 @@
 package jsonx
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-)
+import "bytes"
 
 // Members walks the members of one object in order. The zero value is empty; make
 // one with [Object].
@@ -13,7 +9,8 @@ import (
 //		use(m.Key, m.Value)
 //	}
 //
-// Only the syntax of the walked part is checked, so read Err afterwards.
+// Only the syntax of the walked part is checked, so read Err afterwards. When the
+// walk failed in a value, Key still is that member's name and Value is nil.
 type Members struct {
 	Key   []byte // the member's name, unescaped
 	Value []byte // the member's value as it stands, without surrounding space
@@ -38,6 +35,7 @@ func Object(b []byte) Members {
 
 // Next moves to the next member and reports whether there is one.
 func (m *Members) Next() bool {
+	m.Key, m.Value = nil, nil
 	if m.done {
 		return false
 	}
@@ -59,12 +57,13 @@ func (m *Members) Next() bool {
 	if err != nil {
 		return m.fail(err)
 	}
+	m.Key = unquote(m.b[i:nameEnd])
 	end, err := skipValue(m.b, valueAt, 1)
 	if err != nil {
 		return m.fail(err)
 	}
 	m.start, m.valueAt, m.i = i, valueAt, end
-	m.Key, m.Value = unquoteRaw(m.b[i:nameEnd]), m.b[valueAt:end:end]
+	m.Value = m.b[valueAt:end:end]
 	return true
 }
 
@@ -106,6 +105,7 @@ func Array(b []byte) Elements {
 
 // Next moves to the next element and reports whether there is one.
 func (e *Elements) Next() bool {
+	e.Value = nil
 	if e.done {
 		return false
 	}
@@ -166,26 +166,9 @@ func Path(obj []byte, keys ...string) ([]byte, bool) {
 	return obj, true
 }
 
-// Text returns the string that raw holds, and false when raw is no JSON string.
-func Text(raw []byte) (string, bool) {
-	if len(raw) < 2 || raw[0] != '"' {
-		return "", false
-	}
-	if end, err := skipString(raw, 0); err != nil || end != len(raw) {
-		return "", false
-	}
-	return string(unquoteRaw(raw)), true
-}
-
-// GetText returns the string member named key of obj, "" when there is none.
-func GetText(obj []byte, key string) string {
-	v, _ := Get(obj, key)
-	s, _ := Text(v)
-	return s
-}
-
 // TypeOf names the JSON type of raw as people say it: "object", "array",
-// "string", "number", "boolean", "null", or "nothing" for empty input.
+// "string", "number", "boolean", "null", or "nothing" where no value begins. It
+// looks at the first byte only.
 func TypeOf(raw []byte) string {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
@@ -202,21 +185,8 @@ func TypeOf(raw []byte) string {
 		return "boolean"
 	case 'n':
 		return "null"
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return "number"
 	}
-	return "number"
-}
-
-// unquoteRaw returns the text of a syntactically valid quoted string. Without an
-// escape it is a part of the input and costs nothing.
-func unquoteRaw(quoted []byte) []byte {
-	inner := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
-		return inner
-	}
-	var s string
-	if err := json.Unmarshal(quoted, &s); err != nil {
-		// Unreachable for input that skipString accepted.
-		return fmt.Appendf(nil, "%s", inner)
-	}
-	return []byte(s)
+	return "nothing"
 }
