@@ -24,11 +24,14 @@ func appendCall(dst []byte, method string, params []byte) []byte {
 	return append(dst, '}')
 }
 
-// AppendResult appends a response with a result.
+// AppendResult appends a response with a result; a nil result becomes an empty one.
 func AppendResult(dst []byte, id ID, result []byte) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, id.JSON()...)
 	dst = append(dst, `,"result":`...)
+	if result == nil {
+		result = []byte("{}")
+	}
 	dst = append(dst, result...)
 	return append(dst, '}')
 }

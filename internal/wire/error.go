@@ -1,8 +1,8 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -31,7 +31,12 @@ type Error struct {
 	Raw     []byte // the object as received, nil for errors of our own
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return fmt.Sprintf("an error without a message (code %d)", e.Code)
+	}
+	return fmt.Sprintf("%s (code %d)", e.Message, e.Code)
+}
 
 // Errorf makes an error of our own.
 func Errorf(code int64, format string, args ...any) *Error {
@@ -39,16 +44,17 @@ func Errorf(code int64, format string, args ...any) *Error {
 }
 
 // ParseError reads an error object. One that lacks a code or message is still an
-// error: the fields stay zero.
+// error: the fields stay zero. A bare string is the message.
 func ParseError(raw []byte) *Error {
 	e := &Error{Raw: raw}
+	if text, ok := jsonx.Text(raw); ok {
+		e.Message = text
+		return e
+	}
 	for m := jsonx.Object(raw); m.Next(); {
 		switch string(m.Key) {
 		case "code":
-			// A float such as -32601.0 is what some encoders make of an integer.
-			if f, err := strconv.ParseFloat(string(m.Value), 64); err == nil {
-				e.Code = int64(f)
-			}
+			e.Code = readCode(m.Value)
 		case "message":
 			e.Message, _ = jsonx.Text(m.Value)
 		case "data":
@@ -56,6 +62,16 @@ func ParseError(raw []byte) *Error {
 		}
 	}
 	return e
+}
+
+// readCode returns the integer that raw holds, 0 when it holds none. A float such as
+// -32601.0 is what some encoders make of an integer.
+func readCode(raw []byte) int64 {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxSafe {
+		return 0
+	}
+	return int64(f)
 }
 
 // JSON returns the error object: the received bytes, or one made from the fields.
@@ -81,11 +97,18 @@ func ModernCode(code int64) bool {
 // UnsupportedVersions reads the versions a server names in a CodeUnsupportedVersion
 // error.
 func UnsupportedVersions(e *Error) []string {
-	var data struct {
-		Supported []string `json:"supported"`
-	}
-	if json.Unmarshal(e.Data, &data) != nil {
+	supported, ok := jsonx.Get(e.Data, "supported")
+	if !ok {
 		return nil
 	}
-	return data.Supported
+	var out []string
+	for v := jsonx.Array(supported); v.Next() && len(out) < maxVersions; {
+		if s, ok := jsonx.Text(v.Value); ok {
+			out = append(out, s)
+		}
+	}
+	return out
 }
+
+// maxVersions bounds the versions that are read from an error; five exist.
+const maxVersions = 100

@@ -3,9 +3,9 @@ package wire
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -23,7 +23,11 @@ type Events struct {
 	r      *bufio.Reader
 	max    int64
 	lastID string
-	bom    bool
+
+	begun   bool // the place for a byte order mark is behind us
+	inLine  bool // a part of the current line has not been read
+	skipLF  bool // the last line ended with CR, an LF would belong to it
+	tooLong bool // the current event has been reported as too long
 }
 
 // NewEvents reads events whose data is at most max bytes from r.
@@ -34,95 +38,190 @@ func NewEvents(r io.Reader, max int64) *Events {
 // Next returns the next event. Events without data are returned too when they
 // carry an id or a retry time, since both steer reconnection. An event above the
 // limit yields a *TooLongError and reading may go on; every other error is final.
-// An event that the end of input cuts off is dropped, as the format demands.
+// An event that the end of input cuts off is dropped, as the format demands. The
+// data belongs to the caller.
 func (e *Events) Next() (Event, error) {
-	ev := Event{Type: "message"}
-	var tooLong *TooLongError
+	var ev Event
+	data := frame{max: e.max}
 	started, dataLines := false, 0
 	for {
-		line, err := e.field(&tooLong)
+		name, blank, err := e.field()
 		if err != nil {
 			return Event{}, err
 		}
-		if len(line) == 0 {
-			if tooLong != nil {
-				return Event{}, tooLong
+		if !blank {
+			took, err := e.take(&ev, name, &data, &dataLines)
+			if err != nil {
+				return Event{}, err
 			}
-			if started {
-				ev.ID = e.lastID
-				return ev, nil
-			}
+			started = started || took
 			continue
 		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimPrefix(value, []byte(" "))
-		switch string(name) {
-		case "data":
-			if int64(len(ev.Data)+len(value)) > e.max {
-				tooLong = &TooLongError{Limit: e.max, Size: int64(len(ev.Data) + len(value)), Prefix: clip(ev.Data, value)}
-				continue
+		if started && !e.tooLong {
+			ev.ID, ev.Data = e.lastID, data.take()
+			if ev.Type == "" {
+				ev.Type = "message"
 			}
-			if dataLines++; dataLines > 1 {
-				ev.Data = append(ev.Data, '\n')
+			return ev, nil
+		}
+		// Nothing to hand on. A type does not outlive its event.
+		ev, started, e.tooLong = Event{}, false, false
+	}
+}
+
+// take reads the value of a field and reports whether it makes an event.
+func (e *Events) take(ev *Event, name string, data *frame, dataLines *int) (bool, error) {
+	if name == "data" {
+		if e.tooLong {
+			return false, nil
+		}
+		if *dataLines++; *dataLines > 1 {
+			if err := e.add(data, []byte("\n")); err != nil {
+				return false, err
 			}
-			ev.Data = append(ev.Data, value...)
-			started = true
-		case "event":
-			ev.Type = string(value)
-		case "id":
-			if bytes.IndexByte(value, 0) < 0 {
-				e.lastID, ev.HasID, started = string(value), true, true
-			}
-		case "retry":
-			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
-				ev.Retry, started = time.Duration(ms)*time.Millisecond, true
-			}
+		}
+		return true, e.value(data)
+	}
+	if name != "event" && name != "id" && name != "retry" {
+		return false, nil // a comment, or a field that nobody knows
+	}
+	f := frame{max: maxField}
+	if err := e.value(&f); err != nil {
+		return false, err
+	}
+	return e.set(ev, name, string(f.take())), nil
+}
+
+// maxField bounds the values of event, id and retry.
+const maxField = 8 << 10
+
+func (e *Events) set(ev *Event, name, value string) (started bool) {
+	switch name {
+	case "event":
+		ev.Type = value
+	case "id":
+		// The format refuses NUL. The other control characters could not be sent back
+		// in a header.
+		if strings.ContainsFunc(value, control) {
+			return false
+		}
+		e.lastID, ev.HasID = value, true
+		return true
+	case "retry":
+		ms, err := strconv.ParseUint(value, 10, 31)
+		if err != nil {
+			return false // the format says to ignore what is no number
+		}
+		ev.Retry = time.Duration(ms) * time.Millisecond
+		return true
+	}
+	return false
+}
+
+// field goes to the next line and reads the name of its field, "" for comments and
+// for names too long to mean anything. blank says that the line is empty, which ends
+// an event.
+func (e *Events) field() (name string, blank bool, err error) {
+	if err := e.skipRest(); err != nil {
+		return "", false, err
+	}
+	var buf [16]byte
+	text := buf[:0]
+	for {
+		c, err := e.r.ReadByte()
+		if err != nil {
+			return "", false, err
+		}
+		if e.skipLF && c == '\n' {
+			e.skipLF = false
+			continue
+		}
+		e.skipLF = c == '\r'
+		if !e.begun && string(text) == "\xef\xbb\xbf" {
+			e.begun, text = true, text[:0]
+		}
+		if c == '\n' || c == '\r' || c == ':' {
+			e.begun = true
+			e.inLine = c == ':'
+			return string(text), len(text) == 0 && !e.inLine, nil
+		}
+		if text = append(text, c); len(text) == cap(text) {
+			e.begun, e.inLine = true, true
+			return "", false, nil
 		}
 	}
 }
 
-// field reads one line without its end. A line above the limit is thrown away and
-// noted in tooLong.
-func (e *Events) field(tooLong **TooLongError) ([]byte, error) {
-	l := Lines{r: e.r, max: e.max + 64}
-	line, err := l.line()
-	if !e.bom {
-		e.bom = true
-		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+// value reads the rest of the line into f, without the one space that may stand
+// before it.
+func (e *Events) value(f *frame) error {
+	for first := true; e.inLine; {
+		part, err := e.part()
+		if err != nil {
+			return err
+		}
+		if first && len(part) > 0 {
+			first, part = false, bytes.TrimPrefix(part, []byte(" "))
+		}
+		if err := e.add(f, part); err != nil {
+			return err
+		}
 	}
-	var long *TooLongError
-	if errors.As(err, &long) {
-		long.Prefix = bytes.TrimPrefix(bytes.TrimPrefix(long.Prefix, []byte("data:")), []byte(" "))
-		*tooLong = long
-		return []byte(":"), nil // a comment: the event goes on
+	return nil
+}
+
+func (e *Events) add(f *frame, p []byte) error {
+	if err := f.add(p); err != nil {
+		e.tooLong = true
+		return err
 	}
-	if err != nil {
+	return nil
+}
+
+func (e *Events) skipRest() error {
+	for e.inLine {
+		if _, err := e.part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part returns what is buffered of the current line and notes whether the line ends
+// with it. It never waits for the byte behind a CR: that may be long in coming, and
+// the event is complete without it. The slice is good until the next read.
+func (e *Events) part() ([]byte, error) {
+	if _, err := e.r.Peek(1); err != nil {
 		return nil, err
 	}
-	return bytes.TrimRight(line, "\r\n"), nil
-}
-
-func clip(parts ...[]byte) []byte {
-	var out []byte
-	for _, p := range parts {
-		out = append(out, p[:min(len(p), prefixLen-len(out))]...)
+	buf, _ := e.r.Peek(e.r.Buffered())
+	end := lineEnd(buf)
+	if end == len(buf) {
+		_, err := e.r.Discard(end)
+		return buf, err
 	}
-	return out
+	e.inLine, e.skipLF = false, buf[end] == '\r'
+	_, err := e.r.Discard(end + 1)
+	return buf[:end], err
 }
 
-// AppendEvent appends a server-sent event that carries one message. id may be "".
+// AppendEvent appends a server-sent event that carries one message. id may be "";
+// one with a line break or NUL is left out, since no reader would see it as it is.
 func AppendEvent(dst []byte, id string, message []byte) []byte {
-	if id != "" {
+	if id != "" && !strings.ContainsAny(id, "\r\n\x00") {
 		dst = append(append(append(dst, "id: "...), id...), '\n')
 	}
 	dst = append(dst, "event: message\ndata: "...)
 	for {
-		line, rest, more := bytes.Cut(message, []byte("\n"))
-		dst = append(dst, bytes.TrimSuffix(line, []byte("\r"))...)
-		if !more {
+		i := lineEnd(message)
+		dst = append(dst, message[:i]...)
+		if i == len(message) {
 			return append(dst, "\n\n"...)
 		}
 		dst = append(dst, "\ndata: "...)
-		message = rest
+		if bytes.HasPrefix(message[i:], []byte("\r\n")) {
+			i++
+		}
+		message = message[i+1:]
 	}
 }

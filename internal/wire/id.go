@@ -16,10 +16,13 @@ func IntID(n int64) ID { return ID{strconv.FormatInt(n, 10)} }
 // TextID returns a string id.
 func TextID(s string) ID { return ID{string(jsonx.Quote(s))} }
 
-// RawID returns the id whose JSON text is raw; raw must be a string, a number or
-// null.
+// RawID returns the id whose JSON text is raw, and false when raw is not a string, a
+// number or null.
 func RawID(raw []byte) (ID, bool) {
-	id, bad := readID(raw)
+	if jsonx.Valid(raw) != nil {
+		return ID{}, false
+	}
+	id, bad := readID(trimSpace(raw))
 	return id, bad == ""
 }
 
@@ -29,11 +32,14 @@ func (id ID) Present() bool { return id.text != "" }
 // Null reports whether the id is null, as in an error about an unreadable message.
 func (id ID) Null() bool { return id.text == "null" }
 
-// Int returns the id as an integer where it is one. 7.0 and 7e0 are not: an id
+// Int returns the id as an integer where it is one. 7.0, 7e0 and -0 are not: an id
 // is echoed, so whoever changes its text did not echo it.
 func (id ID) Int() (int64, bool) {
 	n, err := strconv.ParseInt(id.text, 10, 64)
-	return n, err == nil
+	if err != nil || id.text == "-0" {
+		return 0, false
+	}
+	return n, true
 }
 
 // JSON returns the id's JSON text, "null" when there is none.
@@ -47,21 +53,18 @@ func (id ID) JSON() string {
 // String is the JSON text, for messages to people.
 func (id ID) String() string { return id.JSON() }
 
+// maxID bounds an id, which is kept, compared and logged as long as its request runs.
+const maxID = 1024
+
+// readID reads an id from valid JSON.
 func readID(raw []byte) (id ID, bad string) {
-	switch jsonx.TypeOf(raw) {
+	if len(raw) > maxID {
+		return ID{}, "the id is longer than 1,024 bytes"
+	}
+	switch t := jsonx.TypeOf(raw); t {
 	case "string", "number", "null":
 		return ID{string(raw)}, ""
+	default:
+		return ID{}, "the id is " + t
 	}
-	return ID{}, "the id is " + jsonx.TypeOf(raw)
-}
-
-// PeekID reads the id from the beginning of a message that is too long to read
-// whole. It reports false when the id does not stand within prefix.
-func PeekID(prefix []byte) (ID, bool) {
-	for m := jsonx.Object(prefix); m.Next(); {
-		if string(m.Key) == "id" {
-			return RawID(m.Value)
-		}
-	}
-	return ID{}, false
 }

@@ -4,32 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 )
 
-// TooLongError says that a frame was larger than allowed. Its rest has been read
-// and thrown away, so reading can go on.
-type TooLongError struct {
-	Limit  int64
-	Size   int64  // bytes seen; the frame may have been cut by the end of input
-	Prefix []byte // its first bytes, enough to find the id in most messages
-}
-
-func (e *TooLongError) Error() string {
-	return fmt.Sprintf("a message of %d bytes is larger than the limit of %d", e.Size, e.Limit)
-}
-
-// prefixLen is how much of an oversized frame is kept to look for its id.
-const prefixLen = 4096
-
 // Lines reads newline-delimited frames of bounded size.
 type Lines struct {
-	r   *bufio.Reader
-	max int64
+	r       *bufio.Reader
+	max     int64
+	midLine bool // the rest of an oversized line is to be thrown away
 }
 
-// NewLines reads frames of at most max bytes from r.
+// NewLines reads frames of at most max bytes, line end not counted, from r.
 func NewLines(r io.Reader, max int64) *Lines {
 	return &Lines{r: bufio.NewReaderSize(r, 32<<10), max: max}
 }
@@ -37,11 +22,17 @@ func NewLines(r io.Reader, max int64) *Lines {
 // Next returns the next line that is not blank, without its line end. The slice
 // belongs to the caller. A line above the limit yields a *TooLongError and reading
 // may go on; every other error is final. At the end of input a last line without
-// line end is returned first.
+// line end is returned first; what a failing reader cut off is not.
 func (l *Lines) Next() ([]byte, error) {
+	if err := l.skipRest(); err != nil {
+		return nil, err
+	}
 	for {
 		line, err := l.line()
-		if line = bytes.TrimRight(line, "\r\n"); len(bytes.TrimSpace(line)) > 0 {
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if len(trimSpace(line)) > 0 {
 			return line, nil
 		}
 		if err != nil {
@@ -51,27 +42,56 @@ func (l *Lines) Next() ([]byte, error) {
 }
 
 func (l *Lines) line() ([]byte, error) {
-	var line []byte
+	f := frame{max: l.max}
 	for {
-		chunk, err := l.r.ReadSlice('\n')
-		if int64(len(line)+len(chunk)) > l.max {
-			return nil, l.discard(append(line, chunk...), err)
+		part, err := l.r.ReadSlice('\n')
+		whole := !errors.Is(err, bufio.ErrBufferFull)
+		if whole {
+			part = cutLineEnd(part)
 		}
-		line = append(line, chunk...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
+		if tooLong := f.add(part); tooLong != nil {
+			l.midLine = !whole
+			return nil, tooLong
+		}
+		if whole {
+			// A carriage return may have been the last byte of the part before.
+			return bytes.TrimSuffix(f.take(), []byte("\r")), err
 		}
 	}
 }
 
-// discard throws the rest of a line away. What was read of it so far is dropped
-// but for a prefix.
-func (l *Lines) discard(head []byte, err error) error {
-	tooLong := &TooLongError{Limit: l.max, Size: int64(len(head)), Prefix: bytes.Clone(head[:min(len(head), prefixLen)])}
-	for errors.Is(err, bufio.ErrBufferFull) {
-		var chunk []byte
-		chunk, err = l.r.ReadSlice('\n')
-		tooLong.Size += int64(len(chunk))
+func cutLineEnd(line []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+}
+
+func (l *Lines) skipRest() error {
+	for l.midLine {
+		_, err := l.r.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		l.midLine = false
+		if err != nil {
+			return err
+		}
 	}
-	return tooLong
+	return nil
+}
+
+// AppendLine appends message as one line. Line breaks between its tokens, which are
+// legal JSON, become spaces: left as they are they would make several frames of one
+// message, and a nested object that stands on a line of its own would be a message
+// that nobody has checked. No JSON string can hold a raw line break, so nothing else
+// changes.
+func AppendLine(dst, message []byte) []byte {
+	at := len(dst)
+	dst = append(dst, message...)
+	for line := dst[at:]; ; {
+		i := lineEnd(line)
+		if i == len(line) {
+			return append(dst, '\n')
+		}
+		line[i] = ' '
+		line = line[i+1:]
+	}
 }

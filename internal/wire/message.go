@@ -3,8 +3,6 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -26,9 +24,9 @@ type Message struct {
 	Raw    []byte // the whole message as it was received
 	ID     ID     // absent for notifications
 	Method string // "" for responses
-	Params []byte // nil when absent
-	Result []byte // nil when absent
-	Error  []byte // the raw error object, nil when absent
+	Params []byte // nil when absent or null
+	Result []byte // nil when absent; null only where there is no error either
+	Error  []byte // the raw error object, nil when absent or null
 }
 
 // Kind tells what m is. A message that is a request and a response at once, or
@@ -49,147 +47,146 @@ func (m *Message) Kind() Kind {
 // revision only. [SplitBatch] takes them apart.
 var ErrBatch = errors.New("a JSON-RPC batch is not one message")
 
-// EnvelopeError says why a text is no JSON-RPC message. ID is the id it carried
-// where one could be read, so that the right caller can be told.
-type EnvelopeError struct {
-	ID  ID
-	Msg string
-	Err error // the syntax error below, if that was it
-}
-
-func (e *EnvelopeError) Error() string {
-	if e.Err != nil {
-		return "not a JSON-RPC message: " + e.Err.Error()
-	}
-	return "not a JSON-RPC message: " + e.Msg
-}
-
-func (e *EnvelopeError) Unwrap() error { return e.Err }
-
 // Parse reads an envelope in one pass. It refuses what two readers could
-// understand differently: duplicate members, members that differ from a known one
-// only in case, invalid UTF-8, text after the object.
+// understand differently: duplicate members, members that resemble a known one
+// (see [jsonx.Lookalike]), invalid UTF-8, text around the object. A null in the
+// place of params, or of the one of result and error that does not apply, counts as
+// absent: many encoders write the whole structure. Every error but [ErrBatch] is an
+// *EnvelopeError.
 func Parse(raw []byte) (Message, error) {
-	raw = bytes.TrimSpace(raw)
+	raw = trimSpace(raw)
 	if len(raw) > 0 && raw[0] == '[' {
 		return Message{}, ErrBatch
 	}
 	if !utf8.Valid(raw) {
-		return Message{}, &EnvelopeError{Err: jsonx.Valid(raw)}
+		return Message{}, broken(raw, jsonx.Valid(raw))
 	}
-	msg := Message{Raw: raw}
-	var version []byte
-	var others names
-	for m := jsonx.Object(raw); ; {
-		if !m.Next() {
-			if err := m.Err(); err != nil {
-				return Message{}, &EnvelopeError{ID: msg.ID, Err: err}
-			}
-			break
-		}
-		dup, bad := false, ""
-		switch string(m.Key) {
-		case "jsonrpc":
-			dup, version = version != nil, m.Value
-		case "id":
-			dup = msg.ID.Present()
-			if msg.ID, bad = readID(m.Value); bad != "" {
-				return Message{}, &EnvelopeError{Msg: bad}
-			}
-		case "method":
-			dup = msg.Method != ""
-			if msg.Method, bad = readMethod(m.Value); bad != "" {
-				return Message{}, &EnvelopeError{ID: msg.ID, Msg: bad}
-			}
-		case "params":
-			dup, msg.Params = msg.Params != nil, m.Value
-		case "result":
-			dup, msg.Result = msg.Result != nil, m.Value
-		case "error":
-			dup, msg.Error = msg.Error != nil, m.Value
-		default:
-			if known := caseVariant(m.Key, envelopeKeys); known != "" {
-				return Message{}, &EnvelopeError{ID: msg.ID, Msg: fmt.Sprintf("member %q differs from %q only in case", m.Key, known)}
-			}
-			dup = !others.add(m.Key)
-		}
-		if dup {
-			return Message{}, &EnvelopeError{ID: msg.ID, Msg: fmt.Sprintf("member %q appears twice", m.Key)}
+	e := envelope{Message: Message{Raw: raw}}
+	m := jsonx.Object(raw)
+	for m.Next() {
+		if bad := e.member(m.Key, m.Value); bad != "" {
+			return Message{}, refused(raw, bad)
 		}
 	}
-	return msg, check(&msg, version)
+	if err := m.Err(); err != nil {
+		return Message{}, broken(raw, err)
+	}
+	if bad := e.check(); bad != "" {
+		return Message{}, refused(raw, bad)
+	}
+	return e.Message, nil
+}
+
+// trimSpace cuts off what JSON calls white space, and nothing else.
+func trimSpace(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }
+
+// envelope is a message while it is read.
+type envelope struct {
+	Message
+	version []byte
+	others  [][]byte // names of members that JSON-RPC does not know
+}
+
+// maxOthers bounds the unknown members of an envelope, which are compared with each
+// other. Nobody sends so many in good faith.
+const maxOthers = 64
+
+// member takes one member in and says what is wrong with it, "" when nothing is.
+func (e *envelope) member(key, value []byte) (bad string) {
+	dup := false
+	switch string(key) {
+	case "jsonrpc":
+		dup, e.version = e.version != nil, value
+	case "id":
+		if dup = e.ID.Present(); !dup {
+			e.ID, bad = readID(value)
+		}
+	case "method":
+		if dup = e.Method != ""; !dup {
+			e.Method, bad = readMethod(value)
+		}
+	case "params":
+		dup, e.Params = e.Params != nil, value
+	case "result":
+		dup, e.Result = e.Result != nil, value
+	case "error":
+		dup, e.Error = e.Error != nil, value
+	default:
+		return e.other(key)
+	}
+	if dup {
+		return twice(key)
+	}
+	return bad
+}
+
+func (e *envelope) other(key []byte) (bad string) {
+	if known := jsonx.Lookalike(key, envelopeKeys[:]); known != "" {
+		return resembles(key, known)
+	}
+	for _, k := range e.others {
+		if bytes.Equal(k, key) {
+			return twice(key)
+		}
+	}
+	if len(e.others) == maxOthers {
+		return "it has more than 64 unknown members"
+	}
+	e.others = append(e.others, key)
+	return ""
 }
 
 var envelopeKeys = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-func check(m *Message, version []byte) error {
-	fail := func(msg string) error { return &EnvelopeError{ID: m.ID, Msg: msg} }
+// check says what is wrong with the whole, "" when nothing is.
+func (e *envelope) check() (bad string) {
+	if null(e.Params) {
+		e.Params = nil
+	}
+	if null(e.Error) {
+		e.Error = nil
+	}
+	if null(e.Result) && (e.Error != nil || e.Method != "") {
+		e.Result = nil
+	}
 	switch {
-	case string(version) != `"2.0"`:
-		return fail(`"jsonrpc" is not "2.0"`)
-	case m.Method != "" && (m.Result != nil || m.Error != nil):
-		return fail("it has a method and a result")
-	case m.Method != "" && m.ID.Null():
-		return fail("the id of a request must not be null")
-	case m.Result != nil && m.Error != nil:
-		return fail("it has a result and an error")
-	case m.Method == "" && m.Result == nil && m.Error == nil:
-		return fail("it has no method, result or error")
-	case m.Method == "" && !m.ID.Present() && m.Error == nil:
-		return fail("a result without an id")
-	case m.Params != nil && m.Params[0] != '{' && m.Params[0] != '[':
-		return fail("params is " + jsonx.TypeOf(m.Params) + ", not an object")
-	}
-	return nil
-}
-
-// names remembers member names to find duplicates; few are expected.
-type names struct{ seen []string }
-
-func (n *names) add(key []byte) bool {
-	for _, s := range n.seen {
-		if s == string(key) {
-			return false
-		}
-	}
-	if len(n.seen) >= 64 {
-		return false // nobody sends so many unknown members in good faith
-	}
-	n.seen = append(n.seen, string(key))
-	return true
-}
-
-// caseVariant returns the known name that key resembles, "" when it is free.
-func caseVariant[K interface{ ~[6]string | ~[]string }](key []byte, known K) string {
-	for i := range len(known) {
-		if len(known[i]) == len(key) && strings.EqualFold(known[i], string(key)) {
-			return known[i]
-		}
+	case string(e.version) != `"2.0"`:
+		return `"jsonrpc" is not "2.0"`
+	case e.Method != "" && (e.Result != nil || e.Error != nil):
+		return "it has a method and a result"
+	case e.Method != "" && e.ID.Null():
+		return "the id of a request must not be null"
+	case e.Result != nil && e.Error != nil:
+		return "it has a result and an error"
+	case e.Method == "" && e.Result == nil && e.Error == nil:
+		return "it has no method, result or error"
+	case e.Result != nil && (!e.ID.Present() || e.ID.Null()):
+		return "a result without an id"
+	case e.Params != nil && e.Params[0] != '{' && e.Params[0] != '[':
+		return "params is " + jsonx.TypeOf(e.Params) + ", not an object"
 	}
 	return ""
 }
 
-func readMethod(raw []byte) (method, bad string) {
-	s, ok := jsonx.Text(raw)
-	if !ok {
-		return "", "method is " + jsonx.TypeOf(raw) + ", not a string"
-	}
-	if s == "" {
-		return "", "method is empty"
-	}
-	return s, ""
-}
+func null(raw []byte) bool { return string(raw) == "null" }
+
+// maxBatch bounds a batch: a slice header is twelve times the size of the shortest
+// element.
+const maxBatch = 1000
 
 // SplitBatch returns the messages of a JSON-RPC batch (revision 2025-03-26), or
-// raw itself when it is a single message.
+// raw itself when it is a single message. A batch has at most 1,000 messages.
 func SplitBatch(raw []byte) ([][]byte, error) {
-	raw = bytes.TrimSpace(raw)
+	raw = trimSpace(raw)
 	if len(raw) == 0 || raw[0] != '[' {
 		return [][]byte{raw}, nil
 	}
 	var out [][]byte
 	e := jsonx.Array(raw)
 	for e.Next() {
+		if len(out) == maxBatch {
+			return nil, &EnvelopeError{Msg: "the batch has more than 1,000 messages"}
+		}
 		out = append(out, e.Value)
 	}
 	if err := e.Err(); err != nil {

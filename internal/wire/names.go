@@ -33,40 +33,6 @@ func Known(v string) bool {
 // Revisions are dates, so later ones compare greater.
 func Modern(v string) bool { return v >= V20260728 }
 
-// Methods of requests.
-const (
-	MethodInitialize     = "initialize"
-	MethodPing           = "ping"
-	MethodDiscover       = "server/discover"
-	MethodListen         = "subscriptions/listen"
-	MethodToolsList      = "tools/list"
-	MethodToolsCall      = "tools/call"
-	MethodPromptsList    = "prompts/list"
-	MethodPromptsGet     = "prompts/get"
-	MethodResourcesList  = "resources/list"
-	MethodTemplatesList  = "resources/templates/list"
-	MethodResourcesRead  = "resources/read"
-	MethodSubscribe      = "resources/subscribe"
-	MethodUnsubscribe    = "resources/unsubscribe"
-	MethodComplete       = "completion/complete"
-	MethodSetLevel       = "logging/setLevel"
-	MethodElicit         = "elicitation/create"
-	MethodSample         = "sampling/createMessage"
-	MethodRoots          = "roots/list"
-	methodTasksPrefix    = "tasks/"
-	MethodNotifyInit     = "notifications/initialized"
-	MethodNotifyCancel   = "notifications/cancelled"
-	MethodNotifyProgress = "notifications/progress"
-	MethodNotifyMessage  = "notifications/message"
-	MethodNotifyTools    = "notifications/tools/list_changed"
-	MethodNotifyPrompts  = "notifications/prompts/list_changed"
-	MethodNotifyRes      = "notifications/resources/list_changed"
-	MethodNotifyUpdated  = "notifications/resources/updated"
-	MethodNotifyRoots    = "notifications/roots/list_changed"
-	MethodNotifyListenOK = "notifications/subscriptions/acknowledged"
-	MethodNotifyElicited = "notifications/elicitation/complete"
-)
-
 // Keys of `_meta`.
 const (
 	MetaVersion      = "io.modelcontextprotocol/protocolVersion"

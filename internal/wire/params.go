@@ -2,92 +2,90 @@ package wire
 
 import (
 	"bytes"
-	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 )
 
 // Params are the members of a request's params that a host must know. The rest is
-// not looked at.
+// not looked at. A member that is null counts as absent.
 type Params struct {
 	Name      string // tools/call, prompts/get
 	URI       string // resources/*
 	TaskID    string // tasks/*
 	Arguments []byte // nil when absent
-	Meta      []byte // nil when absent
+	Meta      []byte // nil when absent, else an object without duplicate members
 	Cursor    []byte // raw, nil when absent: an empty string is a cursor
 	Retry     bool   // carries inputResponses or requestState
 }
 
-var paramKeys = []string{"name", "uri", "taskId", "arguments", "_meta", "cursor", "inputResponses", "requestState"}
+var paramKeys = [...]string{"name", "uri", "taskId", "arguments", "_meta", "cursor", "inputResponses", "requestState"}
 
 // ReadParams reads the members that policy and routing decide on. Duplicates and
-// case variants of them are refused: the server behind us may read the other one.
+// lookalikes of them are refused, and so are duplicates in `_meta`: the server
+// behind us may read the other one. Arguments are the server's business and may
+// hold whatever is JSON.
 func ReadParams(params []byte) (Params, *Error) {
 	var p Params
 	if params == nil {
 		return p, nil
 	}
-	if params[0] != '{' {
-		return p, Errorf(CodeInvalidParams, "params is %s, not an object", jsonx.TypeOf(params))
+	if t := jsonx.TypeOf(params); t != "object" {
+		return p, Errorf(CodeInvalidParams, "params is %s, not an object", t)
 	}
-	var seen [8]bool
+	var seen [len(paramKeys)]bool
 	m := jsonx.Object(params)
 	for m.Next() {
-		k := keyIndex(m.Key)
+		k := paramIndex(m.Key)
 		if k < 0 {
-			if known := caseVariant(m.Key, paramKeys); known != "" {
-				return p, Errorf(CodeInvalidParams, "member %q of params differs from %q only in case", m.Key, known)
+			if known := jsonx.Lookalike(m.Key, paramKeys[:]); known != "" {
+				return Params{}, Errorf(CodeInvalidParams, "params: %s", resembles(m.Key, known))
 			}
 			continue
 		}
 		if seen[k] {
-			return p, Errorf(CodeInvalidParams, "member %q of params appears twice", m.Key)
+			return Params{}, Errorf(CodeInvalidParams, "params: %s", twice(m.Key))
 		}
 		seen[k] = true
-		if bad := p.set(k, m.Value); bad != "" {
-			return p, Errorf(CodeInvalidParams, "%q of params is %s", m.Key, bad)
+		if bad := p.set(paramKeys[k], m.Value); bad != "" {
+			return Params{}, Errorf(CodeInvalidParams, "%q of params %s", m.Key, bad)
 		}
 	}
 	if err := m.Err(); err != nil {
-		return p, Errorf(CodeInvalidParams, "params: %v", err)
+		return Params{}, Errorf(CodeInvalidParams, "params: %v", err)
 	}
 	return p, nil
 }
 
-func keyIndex(key []byte) int {
-	for i, k := range paramKeys {
-		if k == string(key) {
+func paramIndex(key []byte) int {
+	for i := range paramKeys {
+		if paramKeys[i] == string(key) {
 			return i
 		}
 	}
 	return -1
 }
 
-func (p *Params) set(key int, value []byte) (bad string) {
-	text := func(dst *string) string {
-		s, ok := jsonx.Text(value)
-		if !ok {
-			return jsonx.TypeOf(value) + ", not a string"
-		}
-		*dst = s
+// set takes one member in and says what is wrong with it, "" when nothing is.
+func (p *Params) set(key string, value []byte) (bad string) {
+	if null(value) {
 		return ""
 	}
-	switch paramKeys[key] {
+	switch key {
 	case "name":
-		return text(&p.Name)
+		p.Name, bad = decisive(value)
 	case "uri":
-		return text(&p.URI)
+		p.URI, bad = decisive(value)
 	case "taskId":
-		return text(&p.TaskID)
+		p.TaskID, bad = decisive(value)
 	case "arguments":
 		p.Arguments = value
 	case "_meta":
-		if jsonx.TypeOf(value) != "object" {
-			return jsonx.TypeOf(value) + ", not an object"
+		if t := jsonx.TypeOf(value); t != "object" {
+			return "is " + t + ", not an object"
+		}
+		if name, dup := jsonx.Duplicate(value); dup {
+			return "is ambiguous: " + twice([]byte(name))
 		}
 		p.Meta = value
 	case "cursor":
@@ -95,7 +93,19 @@ func (p *Params) set(key int, value []byte) (bad string) {
 	default:
 		p.Retry = true
 	}
-	return ""
+	return bad
+}
+
+// decisive reads a string that decisions are made on.
+func decisive(value []byte) (text, bad string) {
+	text, ok := jsonx.StrictText(value)
+	switch {
+	case ok:
+		return text, ""
+	case jsonx.TypeOf(value) != "string":
+		return "", "is " + jsonx.TypeOf(value) + ", not a string"
+	}
+	return "", "is no valid text"
 }
 
 // NameFor returns what the Mcp-Name header must hold for method, and false for
@@ -113,8 +123,8 @@ func (p *Params) NameFor(method string) (string, bool) {
 }
 
 // EditMeta returns params with the given edits made to its `_meta`. Everything
-// else keeps its bytes. A `_meta` that ends up empty and was not there before is
-// not added.
+// else keeps its bytes but for white space between members. A `_meta` that ends up
+// empty and was not there before is not added. Params that are no object become one.
 func EditMeta(params []byte, edits ...jsonx.Edit) []byte {
 	meta, had := jsonx.Get(params, "_meta")
 	edited := jsonx.Apply(meta, edits...)
@@ -127,54 +137,10 @@ func EditMeta(params []byte, edits ...jsonx.Edit) []byte {
 	return jsonx.Set(params, "_meta", edited)
 }
 
-// ResultType returns the `resultType` of a result; absent means complete.
-func ResultType(result []byte) string {
-	v, ok := jsonx.Get(result, "resultType")
-	if !ok {
-		return ResultComplete
-	}
-	s, _ := jsonx.Text(v)
-	return s
-}
-
-// Freshness is how long and for whom a result may be kept.
-type Freshness struct {
-	TTL    time.Duration // 0: not at all
-	Public bool          // may be shared across authorization contexts
-	Stated bool          // the server said so itself
-}
-
-// maxTTL keeps absurd values from overflowing: nobody keeps a result for longer.
-const maxTTL = 365 * 24 * time.Hour
-
-// ReadFreshness reads ttlMs and cacheScope of a result. Absent, negative and
-// unreadable ttlMs mean 0; an absent scope means private.
-func ReadFreshness(result []byte) Freshness {
-	var f Freshness
-	for m := jsonx.Object(result); m.Next(); {
-		switch string(m.Key) {
-		case "ttlMs":
-			ms, err := strconv.ParseFloat(string(m.Value), 64)
-			if err != nil || ms <= 0 {
-				continue
-			}
-			f.Stated = true
-			f.TTL = maxTTL
-			if ms < float64(maxTTL/time.Millisecond) {
-				f.TTL = time.Duration(ms * float64(time.Millisecond))
-			}
-		case "cacheScope":
-			s, _ := jsonx.Text(m.Value)
-			f.Public = s == "public"
-		}
-	}
-	return f
-}
-
 // Describe names a request for messages to people: method and what it is about.
 func (p *Params) Describe(method string) string {
 	if name, ok := p.NameFor(method); ok {
-		return fmt.Sprintf("%s %s", method, name)
+		return method + " " + name
 	}
 	return method
 }
