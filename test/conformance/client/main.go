@@ -1,0 +1,124 @@
+// Command client is the client that the conformance suite judges:
+//
+//	client [--via library|gateway] [--login browser|paste|async] URL
+//
+// The suite names the scenario in MCP_CONFORMANCE_SCENARIO and may add details
+// in MCP_CONFORMANCE_CONTEXT. The program owns what a person would do in each
+// scenario: which server to connect to, which tool to call, what to answer. It
+// refuses to own any protocol or OAuth: it fills in usher's configuration and
+// calls usher's packages, so that what passes or fails is usher.
+//
+// It ends by itself within 25 seconds, keeps nothing on disk, and writes only
+// to stderr. Exit codes: 0 the scenario went as it should, 1 it did not, 2 the
+// scenario is unknown or not supported yet, or the command line is wrong.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+// deadline is shorter than the suite's own, which does not end a client that
+// hangs.
+const deadline = 25 * time.Second
+
+// errUsage marks what the caller must change: the command line, or the scenario.
+var errUsage = errors.New("usage: client [--via library|gateway] [--login browser|paste|async] URL")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := play(ctx, os.Args[1:], os.Getenv, os.Stderr)
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "client:", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
+}
+
+// A task is what the command line and the suite ask for.
+type task struct {
+	via, login string
+	url        string
+	scenario   scenario
+	details    details
+	log        *slog.Logger
+}
+
+// details are the parts of MCP_CONFORMANCE_CONTEXT that scenarios use.
+type details struct {
+	ToolCalls []struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"toolCalls"`
+}
+
+// play carries out one scenario.
+func play(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer) error {
+	t, err := parse(args, getenv, stderr)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("not done after %v", deadline))
+	defer cancel()
+	s, err := connect(ctx, t)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	return errors.Join(t.scenario.act(ctx, s, t.details), s.close())
+}
+
+// parse reads the command line and the suite's variables.
+func parse(args []string, getenv func(string) string, stderr io.Writer) (task, error) {
+	t := task{log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	flags := flag.NewFlagSet("client", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&t.via, "via", "library", "")
+	flags.StringVar(&t.login, "login", "browser", "")
+	if err := flags.Parse(args); err != nil {
+		return t, fmt.Errorf("%w: %w", err, errUsage)
+	}
+	if flags.NArg() != 1 {
+		return t, fmt.Errorf("want one URL, got %d arguments: %w", flags.NArg(), errUsage)
+	}
+	t.url = flags.Arg(0)
+	switch t.login {
+	case "browser", "paste", "async":
+	default:
+		return t, fmt.Errorf("--login %s: %w", t.login, errUsage)
+	}
+	if text := getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
+		if err := json.Unmarshal([]byte(text), &t.details); err != nil {
+			return t, fmt.Errorf("read MCP_CONFORMANCE_CONTEXT: %w", err)
+		}
+	}
+	var err error
+	t.scenario, err = find(getenv("MCP_CONFORMANCE_SCENARIO"))
+	return t, err
+}
+
+// find looks a scenario up by the name that the suite gave.
+func find(name string) (scenario, error) {
+	if sc, ok := scenarios[name]; ok {
+		return sc, nil
+	}
+	switch {
+	case name == "":
+		return scenario{}, fmt.Errorf("MCP_CONFORMANCE_SCENARIO is not set; the conformance suite sets it: %w", errUsage)
+	case strings.HasPrefix(name, "auth/"):
+		return scenario{}, fmt.Errorf("scenario %s needs a login, which this client does not do yet: %w", name, errUsage)
+	}
+	return scenario{}, fmt.Errorf("unknown scenario %q: %w", name, errUsage)
+}
