@@ -1,0 +1,410 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEcho(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			c := start(t, testOptions(mark(t), k.shim, "echo"))
+			in := bufio.NewReader(c.Stdout())
+			for _, line := range []string{"one\n", strings.Repeat("x", 200_000) + "\n"} {
+				go io.WriteString(c.Stdin(), line)
+				got, err := in.ReadString('\n')
+				if err != nil || got != line {
+					t.Fatalf("got %d bytes, %v", len(got), err)
+				}
+			}
+			if p, ok := lookup(c.Pid()); !ok || p.pgid != c.Pid() {
+				t.Errorf("child %d is in group %d, want its own", c.Pid(), p.pgid)
+			}
+			if err := c.Err(); err != nil {
+				t.Errorf("Err before the end: %v", err)
+			}
+			if err := c.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Err(); err != nil {
+				t.Errorf("Err = %v, want nil for exit code 0", err)
+			}
+		})
+	}
+}
+
+func TestLadder(t *testing.T) {
+	tests := []struct {
+		mode     string
+		want     *ExitError
+		min, max time.Duration
+	}{
+		{"wait", nil, 0, 90 * time.Millisecond},
+		{"hear", &ExitError{Code: 7}, 100 * time.Millisecond, 240 * time.Millisecond},
+		{"deaf", &ExitError{Code: -1, Signal: "SIGKILL"}, 250 * time.Millisecond, time.Hour},
+		{"fork", &ExitError{Code: -1, Signal: "SIGKILL"}, 250 * time.Millisecond, time.Hour},
+		{"setsid", &ExitError{Code: -1, Signal: "SIGKILL"}, 250 * time.Millisecond, time.Hour},
+		{"daemon", &ExitError{Code: -1, Signal: "SIGKILL"}, 250 * time.Millisecond, time.Hour},
+		{"abandon", &ExitError{Code: 4}, 0, time.Hour},
+	}
+	for _, k := range kinds {
+		for _, tt := range tests {
+			t.Run(k.name+"/"+tt.mode, func(t *testing.T) {
+				t.Parallel()
+				m := mark(t)
+				opt := testOptions(m, k.shim, tt.mode)
+				if tt.max < time.Hour {
+					// Room for a slow machine on both sides of the step.
+					opt.Grace, opt.Kill = time.Second, 5*time.Second
+					tt.min *= 10
+					tt.max *= 20
+				}
+				c := start(t, opt)
+				ready(t, c)
+				begin := time.Now()
+				if err := c.Stop(); err != nil {
+					t.Fatal(err)
+				}
+				took := time.Since(begin)
+				if left := marked(m); len(left) > 0 {
+					t.Errorf("left when Stop returned: %v", left)
+				}
+				if took < tt.min || took > tt.max {
+					t.Errorf("took %v, want between %v and %v", took, tt.min, tt.max)
+				}
+				got, _ := errors.AsType[*ExitError](c.Err())
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("Err (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestEndsByItself(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			c := start(t, testOptions(mark(t), k.shim, "exit", "3"))
+			<-c.Done()
+			if got := c.Err(); got == nil || got.Error() != "exited with code 3" {
+				t.Errorf("Err = %v", got)
+			}
+			// What it wrote is readable after it is gone and all is closed.
+			out, err := io.ReadAll(c.Stdout())
+			if err != nil || string(out) != "last words" {
+				t.Errorf("stdout %q, %v", out, err)
+			}
+			lines := c.Stderr().Lines()
+			if len(lines) != 1 || lines[0].Text != "leaving" {
+				t.Errorf("stderr %v", lines)
+			}
+			if err := c.Stop(); err != nil {
+				t.Errorf("Stop after the end: %v", err)
+			}
+		})
+		t.Run(k.name+"/signal", func(t *testing.T) {
+			opt := testOptions(mark(t), k.shim, "")
+			opt.Command, opt.Args = "sh", []string{"-c", "kill -SEGV $$"}
+			c := start(t, opt)
+			<-c.Done()
+			if got := c.Err(); got == nil || got.Error() != "killed by SIGSEGV" {
+				t.Errorf("Err = %v", got)
+			}
+		})
+	}
+}
+
+// The answer a child writes while it leaves is not lost.
+func TestLastWordsDuringStop(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			opt := testOptions(mark(t), k.shim, "farewell")
+			opt.Grace = 5 * time.Second
+			c := start(t, opt)
+			if err := c.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			out, err := io.ReadAll(c.Stdout())
+			if err != nil || string(out) != "ready\nfarewell\n" {
+				t.Errorf("stdout %q, %v", out, err)
+			}
+		})
+	}
+}
+
+func TestStopConcurrently(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			c := start(t, testOptions(mark(t), k.shim, "deaf"))
+			ready(t, c)
+			// A writer that the child never reads, and a reader without news.
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if _, err := c.Stdin().Write(make([]byte, 1<<20)); err == nil {
+					t.Error("a write nobody read succeeded")
+				}
+			})
+			wg.Go(func() { io.Copy(io.Discard, c.Stdout()) })
+			for range 8 {
+				wg.Go(func() {
+					if err := c.Stop(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Go(func() { c.Stdin().Close() })
+			wg.Wait()
+		})
+	}
+}
+
+func TestKill(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			opt := testOptions(mark(t), k.shim, "setsid")
+			opt.Grace, opt.Kill = time.Minute, time.Minute
+			c := start(t, opt)
+			ready(t, c)
+			var wg sync.WaitGroup
+			wg.Go(func() { c.Stop() })
+			begin := time.Now()
+			if err := c.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			wg.Wait()
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+// A child that never looks at its standard error pipe filling up is not held up.
+func TestStderrFlood(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			c := start(t, testOptions(mark(t), k.shim, "flood"))
+			ready(t, c)
+			if err := c.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			held := 0
+			for _, l := range c.Stderr().Lines() {
+				held += len(l.Text) + 1
+			}
+			if held > DefaultStderrBytes || held < DefaultStderrBytes/2 {
+				t.Errorf("holds %d bytes", held)
+			}
+			if total := uint64(held) + c.Stderr().Dropped(); total != 10<<20/100*100 {
+				t.Errorf("held and dropped are %d bytes", total)
+			}
+		})
+	}
+}
+
+func TestArgumentsStayLiteral(t *testing.T) {
+	dir := t.TempDir()
+	hostile := []string{
+		"; touch " + dir + "/X", "$(touch " + dir + "/X)", "`touch " + dir + "/X`", "a b", "", "*", "~", "'", `"`,
+		"| cat", "&", "> " + dir + "/X", "$HOME", "new\nline", "\xff\xfe", "--", "-c",
+	}
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			opt := testOptions(mark(t), k.shim, "args", hostile...)
+			opt.Dir = dir
+			c := start(t, opt)
+			var got []string
+			if err := json.NewDecoder(c.Stdout()).Decode(&got); err != nil {
+				t.Fatal(err)
+			}
+			want := append([]string{os.Args[0], "child=args"}, hostile...)
+			for i, w := range want {
+				want[i] = strings.ToValidUTF8(w, "\ufffd\ufffd") // as JSON does, byte by byte
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("argv (-want +got):\n%s", diff)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "X")); err == nil {
+				t.Error("an argument was executed")
+			}
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("PROCESS_TEST_CANARY", "leaked")
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			opt := testOptions(mark(t), k.shim, "env")
+			opt.Env = append(opt.Env, "BYTES=\xff=")
+			c := start(t, opt)
+			out, err := io.ReadAll(c.Stdout())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(out, []byte("leaked")) {
+				t.Errorf("canary in %s", out)
+			}
+			var got []string
+			if err := json.Unmarshal(out, &got); err != nil {
+				t.Fatal(err)
+			}
+			want := append([]string(nil), opt.Env...)
+			want[len(want)-1] = "BYTES=\ufffd="
+			if k.shim == "" {
+				marker := got[len(got)-1]
+				if !strings.HasPrefix(marker, markerName+"=") {
+					t.Errorf("last variable is %q", marker)
+				}
+				want = append(want, marker)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("environment (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// No descriptor but the standard three reaches a child, not even one that this
+// process holds without close-on-exec.
+func TestDescriptorsOfChild(t *testing.T) {
+	leaky, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leaky.Close()
+	dup, err := syscall.Dup(int(leaky.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(dup)
+	opt := testOptions(mark(t), Self(), "")
+	opt.Command, opt.Args = "sleep", []string{"300"}
+	c := start(t, opt)
+	open := func() (names []string) {
+		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.Pid()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	want := []string{"0", "1", "2"}
+	// While it starts it reads its locale.
+	if !eventually(t, 5*time.Second, func() bool { return slices.Equal(open(), want) }) {
+		t.Errorf("descriptors %v, want %v", open(), want)
+	}
+	// Programs expect reads and writes that wait; this process's own ends do not.
+	for _, fd := range want {
+		info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%s", c.Pid(), fd))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pos, flags int
+		if _, err := fmt.Sscanf(string(info), "pos: %d\nflags: %o", &pos, &flags); err != nil || flags&syscall.O_NONBLOCK != 0 {
+			t.Errorf("descriptor %s has flags %o, %v", fd, flags, err)
+		}
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	script := write("script", "no interpreter line\n", 0o755)
+	orphan := write("orphan", "#!/nowhere/interpreter\n", 0o755)
+	plain := write("plain", "text", 0o644)
+	tests := []struct {
+		name string
+		opt  Options
+		want string
+		is   error
+	}{
+		{"missing", Options{Command: "no-such-program"}, `command "no-such-program" not found on PATH; install it or give a full path`, exec.ErrNotFound},
+		{"missing path", Options{Command: "./nothing", Dir: dir}, `there is no ` + dir + `/nothing; install it or correct the path`, exec.ErrNotFound},
+		{"not executable", Options{Command: plain}, "chmod +x", os.ErrPermission},
+		{"not on PATH of child", Options{Command: "sh", Env: []string{"PATH=" + dir}}, "not found on PATH", exec.ErrNotFound},
+		{"no PATH", Options{Command: "sh", Env: []string{}}, "not found on PATH", exec.ErrNotFound},
+		{"script without interpreter", Options{Command: script}, "#! line", syscall.ENOEXEC},
+		{"interpreter missing", Options{Command: orphan}, "interpreter", os.ErrNotExist},
+		{"too large", Options{Command: "sh", Args: []string{strings.Repeat("x", 1<<18)}}, "shorten", syscall.E2BIG},
+		{"directory missing", Options{Command: "sh", Dir: dir + "/none"}, "change cwd", os.ErrNotExist},
+		{"directory is file", Options{Command: "sh", Dir: plain}, "not a directory", nil},
+		{"empty", Options{}, "name a program", nil},
+		{"NUL in argument", Options{Command: "sh", Args: []string{"a", "b\x00c"}}, "argument 2", nil},
+		{"NUL in variable", Options{Command: "sh", Env: []string{"PATH=/bin", "A=\x00"}}, "variable A", nil},
+		{"nameless variable", Options{Command: "sh", Env: []string{"PATH=/bin", "=x"}}, "NAME=value", nil},
+	}
+	for _, k := range kinds {
+		before := descriptors(t)
+		for _, tt := range tests {
+			t.Run(k.name+"/"+tt.name, func(t *testing.T) {
+				tt.opt.Shim = k.shim
+				c, err := Start(t.Context(), tt.opt)
+				if err == nil {
+					c.Stop()
+					t.Fatal("no error")
+				}
+				if !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("error %q does not contain %q", err, tt.want)
+				}
+				if tt.is != nil && !errors.Is(err, tt.is) {
+					t.Errorf("error %q is not %v", err, tt.is)
+				}
+			})
+		}
+		if after := descriptors(t); len(after) > len(before)+1 { // the poller's comes with the first use
+			t.Errorf("descriptors before %v, after %v", before, after)
+		}
+		if left := childrenOf(t, os.Getpid()); len(left) > 0 {
+			t.Errorf("children left: %v", left)
+		}
+	}
+}
+
+func TestStartCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			_, err := Start(ctx, testOptions(mark(t), k.shim, "deaf"))
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+			if left := childrenOf(t, os.Getpid()); len(left) > 0 {
+				t.Errorf("children left: %v", left)
+			}
+		})
+	}
+}
+
+// A program that is no shim is told so, not waited for.
+func TestShimThatIsNone(t *testing.T) {
+	_, err := Start(t.Context(), testOptions(mark(t), "/bin/true", "echo"))
+	if err == nil || !strings.Contains(err.Error(), "shim") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,25 @@
+package process
+
+import (
+	"context"
+	"runtime"
+	"syscall"
+)
+
+func launch(ctx context.Context, s *spec) (runner, error) {
+	if s.shim != "" {
+		return startShim(ctx, s)
+	}
+	return startDirect(ctx, s)
+}
+
+// needsMarker says whether a child can only be found by its environment.
+func needsMarker(opt Options) bool { return opt.Shim == "" || opt.Registry != "" }
+
+// setDeathSignal makes the child end with this process. The signal belongs to the
+// thread, so the goroutine keeps the thread until the child was waited for.
+func setDeathSignal(attr *syscall.SysProcAttr) (release func()) {
+	attr.Pdeathsig = syscall.SIGKILL
+	runtime.LockOSThread()
+	return runtime.UnlockOSThread
+}

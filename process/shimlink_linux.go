@@ -1,0 +1,195 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// helloTimeout is for a program that is named as shim and does not call
+	// Main; the real ones answer in milliseconds.
+	helloTimeout = 20 * time.Second
+	// dismissal is how long a shim may take to go when its start failed.
+	dismissal = time.Second
+	// shimGiveUp is how much longer than its ladder a shim may take.
+	shimGiveUp = 5 * time.Second
+)
+
+// shimmed is the host's side of a shim.
+type shimmed struct {
+	shim     *os.Process
+	link     *os.File
+	child    int
+	patience time.Duration
+
+	mu       sync.Mutex // guards the fields below
+	overdue  *time.Timer
+	finished bool
+	gaveUp   bool
+}
+
+func startShim(ctx context.Context, s *spec) (runner, error) {
+	link, theirs, err := socketPair()
+	if err != nil {
+		return nil, fmt.Errorf("open the link to the shim: %w", err)
+	}
+	// The shim's environment is its own; the child's travels over the link. One
+	// processor and an early collector keep it small.
+	p, err := os.StartProcess(s.shim, []string{shimName, filepath.Base(s.path)}, &os.ProcAttr{
+		Dir:   "/",
+		Env:   []string{shimVariable + "=" + strconv.Itoa(shimLink), "GOMAXPROCS=1", "GOGC=20"},
+		Files: []*os.File{s.stdio[0], s.stdio[1], s.stdio[2], theirs},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	theirs.Close()
+	if err != nil {
+		link.Close()
+		return nil, fmt.Errorf("start the shim %s: %w", s.shim, err)
+	}
+	child, err := greet(ctx, link, s)
+	if err != nil {
+		dismiss(p, link)
+		return nil, err
+	}
+	return &shimmed{shim: p, link: link, child: child, patience: s.grace + s.kill + shimGiveUp}, nil
+}
+
+// dismiss ends a shim that did not start, and the child it may have started since.
+func dismiss(shim *os.Process, link *os.File) {
+	_ = link.SetDeadline(time.Now().Add(dismissal))
+	_ = writeFrame(link, frameKill, "") // errors mean it is gone
+	_, _ = io.Copy(io.Discard, link)    // until it is
+	_ = shim.Kill()
+	_, _ = shim.Wait()
+	link.Close()
+}
+
+func socketPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link"), nil
+}
+
+// greet hands the shim its work and returns the pid of the child.
+func greet(ctx context.Context, link *os.File, s *spec) (int, error) {
+	// Every file made from a non-blocking socket takes a deadline.
+	_ = link.SetDeadline(time.Now().Add(helloTimeout))
+	release := context.AfterFunc(ctx, func() { _ = link.SetDeadline(time.Unix(1, 0)) })
+	child, err := exchange(link, s)
+	if !release() {
+		return 0, context.Cause(ctx)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return 0, fmt.Errorf("%s does not answer as a shim; call process.Main first in its main, or leave Options.Shim empty", s.shim)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return child, link.SetDeadline(time.Time{})
+}
+
+func exchange(link *os.File, s *spec) (int, error) {
+	kind, _, err := readFrame(link)
+	if err != nil || kind != frameHello {
+		return 0, fmt.Errorf("hear from the shim: %w", orFrame(err))
+	}
+	if err := writeFrame(link, frameSpec, s.encode()); err != nil {
+		return 0, fmt.Errorf("instruct the shim: %w", err)
+	}
+	kind, body, err := readFrame(link)
+	if err != nil {
+		return 0, fmt.Errorf("hear from the shim: %w", err)
+	}
+	n, err := strconv.Atoi(body)
+	switch {
+	case err == nil && kind == framePid:
+		return n, nil
+	case err == nil && kind == frameFailed:
+		return 0, explain(s.path, syscall.Errno(n))
+	}
+	return 0, errFrame
+}
+
+func orFrame(err error) error {
+	if err == nil {
+		return errFrame
+	}
+	return err
+}
+
+func (r *shimmed) pid() int { return r.child }
+func (r *shimmed) stop()    { r.ask(frameStop) }
+func (r *shimmed) kill()    { r.ask(frameKill) }
+
+// ask cannot block: the frames are tiny and a buffer lies between. An error means
+// that the shim is gone, which wait notices.
+func (r *shimmed) ask(kind byte) {
+	r.mu.Lock()
+	if r.overdue == nil && !r.finished {
+		r.overdue = time.AfterFunc(r.patience, r.giveUp)
+	}
+	r.mu.Unlock()
+	_ = writeFrame(r.link, kind, "")
+}
+
+// giveUp is for a shim that was stopped, or waits for a process that even SIGKILL
+// does not end. The child dies with the shim.
+func (r *shimmed) giveUp() {
+	r.mu.Lock()
+	r.gaveUp = !r.finished
+	r.mu.Unlock()
+	_ = r.shim.Kill() // an error means it is gone already
+}
+
+func (r *shimmed) wait() (exit, left error) {
+	status, err := r.result()
+	_, waitErr := r.shim.Wait()
+	r.link.Close()
+
+	r.mu.Lock()
+	r.finished = true
+	if r.overdue != nil {
+		r.overdue.Stop()
+	}
+	gaveUp := r.gaveUp
+	r.mu.Unlock()
+
+	if err == nil && waitErr == nil {
+		return outcome(status), nil
+	}
+	// The shim was killed. Its child has the parent-death signal; the rest of
+	// the group is in reach, what changed its group is not.
+	_ = syscall.Kill(-r.child, syscall.SIGKILL)
+	exit = &ExitError{Code: -1, Signal: unix.SignalName(syscall.SIGKILL)}
+	if gaveUp {
+		return exit, fmt.Errorf("process %d or one it started does not end, not even by SIGKILL", r.child)
+	}
+	return exit, fmt.Errorf("the shim of process %d was killed; what it started may be left: %w", r.child, errors.Join(err, waitErr))
+}
+
+// result reads until the shim says how it went, or is gone.
+func (r *shimmed) result() (syscall.WaitStatus, error) {
+	for {
+		kind, body, err := readFrame(r.link)
+		if err != nil {
+			return 0, err
+		}
+		if kind != frameOutcome {
+			continue
+		}
+		n, err := strconv.Atoi(body)
+		return syscall.WaitStatus(n), err
+	}
+}

@@ -1,0 +1,335 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// forest is a shell script whose every process ignores the polite signals and its
+// input: itself, one in its group, one in a session of its own, and a daemon.
+const forest = `trap '' TERM INT HUP
+sleep 300 &
+setsid sleep 300 &
+(setsid sh -c 'sleep 300 >/dev/null 2>&1 </dev/null &' &)
+echo ready
+while :; do sleep 300; done`
+
+func forestOptions(m, shim string) Options {
+	opt := testOptions(m, shim, "")
+	opt.Command, opt.Args = "sh", []string{"-c", forest}
+	return opt
+}
+
+// cycles starts and stops n children, a few at a time, and returns how long the
+// slowest stop took.
+func cycles(t *testing.T, n, width int, opt Options) time.Duration {
+	t.Helper()
+	var (
+		wg      sync.WaitGroup
+		mu      sync.Mutex // guards slowest
+		slowest time.Duration
+	)
+	tickets := make(chan struct{}, n)
+	for range n {
+		tickets <- struct{}{}
+	}
+	close(tickets)
+	for range width {
+		wg.Go(func() {
+			for range tickets {
+				c, err := Start(t.Context(), opt)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if line, err := bufio.NewReader(c.Stdout()).ReadString('\n'); err != nil {
+					t.Errorf("first line %q, %v", line, err)
+				}
+				begin := time.Now()
+				if err := c.Stop(); err != nil {
+					t.Error(err)
+				}
+				took := time.Since(begin)
+				mu.Lock()
+				slowest = max(slowest, took)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return slowest
+}
+
+// nothingLeft compares with a state from before the cycles.
+func nothingLeft(t *testing.T, m string, before []string) {
+	t.Helper()
+	if left := marked(m); len(left) > 0 {
+		t.Errorf("%d processes left, first %s", len(left), cmdline(left[0]))
+	}
+	if left := childrenOf(t, os.Getpid()); len(left) > 0 {
+		t.Errorf("children left, zombies maybe: %v", left)
+	}
+	if after := descriptors(t); len(after) > len(before) {
+		t.Errorf("%d descriptors before, %d after: %v", len(before), len(after), after)
+	}
+}
+
+func TestManyCycles(t *testing.T) {
+	for _, tt := range []struct {
+		name, shim         string
+		short, withDefault int
+	}{
+		{"shim", Self(), 200, 10},
+		{"direct", "", 40, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := mark(t)
+			short := forestOptions(m, tt.shim)
+			byDefault := short
+			byDefault.Grace, byDefault.Kill = 0, 0
+			cycles(t, 1, 1, short) // the poller's own descriptor comes with the first use
+			before := descriptors(t)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				begin := time.Now()
+				slowest := cycles(t, tt.short, 16, short)
+				t.Logf("%d cycles in %v, slowest stop %v", tt.short, time.Since(begin), slowest)
+			})
+			wg.Go(func() {
+				slowest := cycles(t, tt.withDefault, tt.withDefault, byDefault)
+				t.Logf("default ladder, slowest stop %v", slowest)
+				// Many servers stop together within six seconds.
+				if tt.withDefault > 0 && (slowest < DefaultGrace+DefaultKill || slowest > 6*time.Second) {
+					t.Errorf("default ladder took %v, want between 5 and 6 s", slowest)
+				}
+			})
+			wg.Wait()
+			nothingLeft(t, m, before)
+		})
+	}
+}
+
+// startHost runs a host with one child of every mode and returns it ready.
+func startHost(t *testing.T, m, shim, registry string, modes ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], append([]string{"child=host", shim, registry}, modes...)...)
+	cmd.Env = append(os.Environ(), m)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		cmd.Process.Kill()
+		cmd.Wait()
+		t.Fatalf("host says %q, %v", line, err)
+	}
+	return cmd
+}
+
+func TestHostKilled(t *testing.T) {
+	m := mark(t)
+	host := startHost(t, m, Self(), "", "wait", "hear", "deaf", "fork", "setsid", "daemon")
+	shims := childrenOf(t, host.Process.Pid)
+	if len(shims) != 6 {
+		t.Fatalf("host has children %v, want six shims", shims)
+	}
+	if n := len(marked(m)); n != 10 {
+		t.Fatalf("%d processes run, want the host, its 6 children and 3 grandchildren", n)
+	}
+	host.Process.Kill()
+	host.Wait()
+	begin := time.Now()
+	gone := eventually(t, 5*time.Second, func() bool {
+		return len(marked(m)) == 0 && !slices.ContainsFunc(shims, exists)
+	})
+	t.Logf("all gone after %v", time.Since(begin))
+	if !gone {
+		t.Error("processes left 5 s after the host was killed")
+	}
+}
+
+func exists(pid int) bool { return startTime(pid) != 0 }
+
+// A killed host without a shim leaves grandchildren; the next start ends them, and
+// nothing else.
+func TestReap(t *testing.T) {
+	m := mark(t)
+	dir := filepath.Join(t.TempDir(), "children")
+	host := startHost(t, m, "", dir, "fork", "setsid", "daemon", "wait")
+	mine := start(t, Options{
+		Command: "sleep", Args: []string{"300"}, Registry: dir,
+		Env: append(SafeEnv(os.Environ(), nil), m), Grace: -1, Kill: -1,
+	})
+
+	if n, err := Reap(t.Context(), dir); n != 0 || err != nil {
+		t.Fatalf("Reap while all hosts live = %d, %v", n, err)
+	}
+	if n := len(marked(m)); n != 9 {
+		t.Fatalf("%d processes run, want 9", n)
+	}
+	host.Process.Kill()
+	host.Wait()
+	n, err := Reap(t.Context(), dir)
+	if err != nil || n < 3 {
+		t.Errorf("Reap = %d, %v; want at least the three with grandchildren", n, err)
+	}
+	if left := marked(m); !slices.Equal(left, []int{mine.Pid()}) {
+		t.Errorf("left %v, want only %d", left, mine.Pid())
+	}
+	if err := mine.Stop(); err != nil {
+		t.Error(err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) > 0 {
+		t.Errorf("records left: %v", files)
+	}
+}
+
+// A shim hit by the signals of a terminal or a service manager stops its child; it
+// does not leave it.
+func TestShimSignalled(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			c := start(t, testOptions(mark(t), Self(), "daemon"))
+			ready(t, c)
+			p, _ := lookup(c.Pid())
+			syscall.Kill(p.ppid, sig)
+			<-c.Done()
+			if err := c.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A shim that is killed takes the child and its group along, and says so.
+func TestShimKilled(t *testing.T) {
+	m := mark(t)
+	c := start(t, testOptions(m, Self(), "fork"))
+	ready(t, c)
+	p, _ := lookup(c.Pid())
+	syscall.Kill(p.ppid, syscall.SIGKILL)
+	<-c.Done()
+	if err := c.Stop(); err == nil {
+		t.Error("Stop does not mention the shim")
+	}
+	if !eventually(t, 5*time.Second, func() bool { return len(marked(m)) == 0 }) {
+		t.Error("processes left")
+	}
+}
+
+// A shim that does not react, here because it is stopped, is not waited for.
+func TestShimStuck(t *testing.T) {
+	m := mark(t)
+	c := start(t, testOptions(m, Self(), "fork"))
+	ready(t, c)
+	p, _ := lookup(c.Pid())
+	syscall.Kill(p.ppid, syscall.SIGSTOP)
+	c.run.(*shimmed).patience = 400 * time.Millisecond
+	if err := c.Stop(); err == nil {
+		t.Error("Stop does not say that the tree would not go")
+	}
+	if !eventually(t, 5*time.Second, func() bool { return len(marked(m)) == 0 }) {
+		t.Error("processes left")
+	}
+}
+
+// Processes that fork faster than they can be counted end all the same.
+func TestRestlessTree(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "hop")
+	// Every process starts its successor, in a session of its own, and is gone.
+	text := "#!/bin/sh\ntrap '' TERM\nsetsid \"$0\" &\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	opt := testOptions(mark(t), Self(), "")
+	opt.Command = "sh"
+	opt.Args = []string{"-c", "trap '' TERM; " + script + " & " + script + " & echo ready; while :; do sleep 0.01 & done"}
+	c := start(t, opt)
+	ready(t, c)
+	begin := time.Now()
+	if err := c.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("stopped after %v", time.Since(begin))
+}
+
+// Without descriptors Start fails, soon and without a trace, and works again later.
+func TestFewDescriptors(t *testing.T) {
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			m := mark(t)
+			start(t, testOptions(m, k.shim, "echo")).Stop()
+			before := descriptors(t)
+			few := old
+			few.Cur = uint64(len(before) + 12)
+			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			var children []*Child
+			var failed error
+			for failed == nil && len(children) < 10 {
+				var c *Child
+				if c, failed = Start(ctx, testOptions(m, k.shim, "echo")); failed == nil {
+					children = append(children, c)
+				}
+			}
+			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+				t.Fatal(err)
+			}
+			if failed == nil || len(children) == 0 {
+				t.Errorf("%d children started, then %v", len(children), failed)
+			}
+			for _, c := range children {
+				c.Stop()
+			}
+			nothingLeft(t, m, before)
+		})
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	for _, k := range kinds {
+		b.Run(k.name, func(b *testing.B) {
+			m := mark(b)
+			for b.Loop() {
+				opt := testOptions(m, k.shim, "")
+				opt.Command, opt.Args = "cat", nil
+				c, err := Start(b.Context(), opt)
+				if err != nil {
+					b.Fatal(err)
+				}
+				// The first answer, which is what a caller waits for.
+				fmt.Fprintln(c.Stdin(), "x")
+				if _, err := io.ReadFull(c.Stdout(), make([]byte, 2)); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				if err := c.Stop(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+	}
+}
