@@ -1,0 +1,124 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// transportOf maps every spelling seen in files to ours.
+func transportOf(kind string) (Transport, bool) {
+	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(kind)) {
+	case "stdio", "local":
+		return TransportStdio, true
+	case "http", "streamablehttp", "remote":
+		return TransportHTTP, true
+	case "sse":
+		return TransportSSE, true
+	}
+	return "", false
+}
+
+// check sets the transport and says what is wrong with the entry as a whole.
+// kind is the transport as written, or empty. What hangs on the value of a
+// placeholder is checked by Resolve.
+func (s *Server) check(kind string) error {
+	if err := s.chooseTransport(kind); err != nil {
+		return err
+	}
+	if s.URL != "" {
+		if err := checkURLTemplate(s.URL); err != nil {
+			return fmt.Errorf("url %w", err)
+		}
+	}
+	for name, value := range s.Headers {
+		if strings.Contains(value, "${") {
+			value = ""
+		}
+		if err := checkHeader(name, value); err != nil {
+			return fmt.Errorf("headers: %w", err)
+		}
+	}
+	for name := range s.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("env: %s cannot name a variable", Visible(name))
+		}
+	}
+	return nil
+}
+
+func (s *Server) chooseTransport(kind string) error {
+	switch {
+	case s.Command != "" && s.URL != "":
+		return errors.New("has both command and url; keep the one that is meant")
+	case s.Command == "" && s.URL == "" && s.Disabled: // only switches off a name
+	case s.Command == "" && s.URL == "":
+		return errors.New(`needs "command" (a program to start) or "url" (a server to connect to)`)
+	}
+	s.Transport = TransportStdio
+	if s.URL != "" {
+		s.Transport = TransportHTTP
+	}
+	if kind == "" {
+		return nil
+	}
+	t, ok := transportOf(kind)
+	switch {
+	case !ok:
+		return fmt.Errorf("type must be stdio, http or sse, not %s", Visible(kind))
+	case t == TransportStdio && s.URL != "":
+		return errors.New(`type is stdio, but it has a url; write "type": "http" or a command`)
+	case t != TransportStdio && s.Command != "":
+		return fmt.Errorf(`type is %s, but it has a command; write "type": "stdio" or a url`, t)
+	}
+	s.Transport = t
+	return nil
+}
+
+// unused names the keys that the transport has no use for.
+func (s *Server) unused() []string {
+	var out []string
+	add := func(set bool, name string) {
+		if set {
+			out = append(out, name)
+		}
+	}
+	if s.Transport == TransportStdio {
+		add(len(s.Headers) > 0, "headers")
+		add(s.HeadersFrom != "", "headersFrom")
+		add(s.OAuth != nil, "oauth")
+		return out
+	}
+	add(len(s.Args) > 0, "args")
+	add(len(s.Env) > 0, "env")
+	add(s.Cwd != "", "cwd")
+	return out
+}
+
+// checkURLTemplate checks as much of an address as is written out.
+func checkURLTemplate(raw string) error {
+	parts, err := parseTemplate(raw)
+	if err != nil {
+		return err
+	}
+	if len(parts) == 1 && parts[0].ref == nil {
+		return checkURL(parts[0].text)
+	}
+	first := parts[0].text
+	if parts[0].ref != nil || strings.HasPrefix(first, "http://") || strings.HasPrefix(first, "https://") {
+		return nil
+	}
+	return errors.New("must start with http:// or https://")
+}
+
+// checkGlob checks the syntax of a pattern over names.
+func checkGlob(pattern string) error {
+	if pattern == "" {
+		return errors.New("a pattern is empty")
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return fmt.Errorf("%s is not a pattern: %w", Visible(pattern), err)
+	}
+	return nil
+}

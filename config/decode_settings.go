@@ -1,0 +1,242 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tailscale/hujson"
+)
+
+// settings reads the "usher" block into s.
+func (d *decoder) settings(v hujson.Value, layer Layer, s *Settings) []error {
+	special := map[string]setter{
+		"policy.allow":      d.rules("policy.allow", layer, &s.Policy.Allow),
+		"policy.deny":       d.rules("policy.deny", layer, &s.Policy.Deny),
+		"budgets.servers":   d.serverBudgets(&s.Budgets),
+		"gateway.profiles":  d.profiles(&s.Gateway.Profiles),
+		"telemetry.headers": d.dict("telemetry.headers", &s.Telemetry.Headers),
+	}
+	for _, st := range s.list() {
+		special[st.path] = d.setting(st)
+	}
+	return d.tree(v, "", special)
+}
+
+// tree reads an object whose setters are known by their dotted paths.
+func (d *decoder) tree(v hujson.Value, prefix string, known map[string]setter) []error {
+	here := map[string]setter{}
+	for path := range known {
+		rest, ok := strings.CutPrefix(path, prefix)
+		if !ok {
+			continue
+		}
+		name, _, deeper := strings.Cut(rest, ".")
+		if !deeper {
+			here[name] = known[path]
+			continue
+		}
+		here[name] = func(v hujson.Value) error { return join(d.tree(v, prefix+name+".", known)) }
+	}
+	return d.object(v, strings.TrimSuffix("usher."+prefix, "."), here)
+}
+
+func (d *decoder) setting(st setting) setter {
+	return func(v hujson.Value) error {
+		var err error
+		switch p := st.value.(type) {
+		case *string:
+			err = d.template(st.path, p)(v)
+		case *[]string:
+			err = d.strs(st.path, p)(v)
+		case *bool:
+			err = d.boolean(st.path, p)(v)
+		default:
+			l, ok := literal(v)
+			if _, isDuration := p.(*time.Duration); !ok || l.Kind() != '0' && !(isDuration && l.Kind() == '"') {
+				return d.mismatch(v, st.path, "a number")
+			}
+			err = parseSetting(st.value, l.String())
+			if err != nil {
+				return d.src.errorAt(v.StartOffset, "%s: %v", st.path, err)
+			}
+		}
+		if err == nil && st.check != nil {
+			if bad := st.check(); bad != nil {
+				return d.src.errorAt(v.StartOffset, "%s %v", st.path, bad)
+			}
+		}
+		return err
+	}
+}
+
+// parseSetting stores text, as the environment or a flag gives it.
+func parseSetting(value any, text string) error {
+	var err error
+	switch p := value.(type) {
+	case *string:
+		*p = text
+		_, err = parseTemplate(text)
+	case *[]string:
+		*p = splitList(text)
+	case *bool:
+		if *p, err = strconv.ParseBool(text); err != nil {
+			return fmt.Errorf("%s is not true or false", Visible(text))
+		}
+	case *int:
+		if *p, err = strconv.Atoi(text); err != nil {
+			return fmt.Errorf("%s is not a whole number", Visible(text))
+		}
+	case *int64:
+		if *p, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return fmt.Errorf("%s is not a whole number", Visible(text))
+		}
+	case *float64:
+		if *p, err = strconv.ParseFloat(text, 64); err != nil {
+			return fmt.Errorf("%s is not a number", Visible(text))
+		}
+	case *time.Duration:
+		*p, err = parseDuration(text)
+	}
+	return err
+}
+
+func splitList(text string) []string {
+	var out []string
+	for _, item := range strings.Split(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// override sets one setting from text; origin stands in the rules it makes.
+func (s *Settings) override(path, text string, origin Origin) error {
+	var rules *[]Rule
+	switch path {
+	case "policy.allow":
+		rules = &s.Policy.Allow
+	case "policy.deny":
+		rules = &s.Policy.Deny
+	}
+	if rules != nil {
+		var list []Rule
+		for _, pattern := range splitList(text) {
+			if err := CheckRule(pattern); err != nil {
+				return err
+			}
+			list = append(list, Rule{Pattern: pattern, Origin: origin})
+		}
+		*rules = list
+		return nil
+	}
+	i := slices.IndexFunc(s.list(), func(st setting) bool { return st.path == path })
+	if i < 0 {
+		return fmt.Errorf("there is no setting %s%s", Visible(path), didYouMean(path, SettingPaths()))
+	}
+	next := *s
+	st := next.list()[i]
+	if err := parseSetting(st.value, text); err != nil {
+		return err
+	}
+	if st.check != nil {
+		if err := st.check(); err != nil {
+			return err
+		}
+	}
+	*s = next
+	return nil
+}
+
+// CheckRule says what is wrong with a rule, or returns nil. A rule is a glob
+// over server names, optionally followed by "/" and a glob over tool names.
+func CheckRule(pattern string) error {
+	server, tool, both := strings.Cut(pattern, "/")
+	if err := checkGlob(server); err != nil {
+		return err
+	}
+	if !both {
+		return nil
+	}
+	if strings.Contains(tool, "/") {
+		return fmt.Errorf("%s has more than one /; a rule is server/tool", Visible(pattern))
+	}
+	return checkGlob(tool)
+}
+
+func (d *decoder) rules(what string, layer Layer, p *[]Rule) setter {
+	return func(v hujson.Value) error {
+		arr, ok := v.Value.(*hujson.Array)
+		if !ok {
+			return d.mismatch(v, what, "an array of rules")
+		}
+		var list []Rule
+		for _, e := range arr.Elements {
+			var pattern string
+			if err := d.str(what, &pattern)(e); err != nil {
+				return err
+			}
+			if err := CheckRule(pattern); err != nil {
+				return d.src.errorAt(e.StartOffset, "%s: %v", what, err)
+			}
+			r := Rule{Pattern: pattern, Origin: Origin{File: d.src.file, Layer: layer}}
+			r.Origin.Line, r.Origin.Column = d.src.position(e.StartOffset)
+			list = append(list, r)
+		}
+		*p = list
+		return nil
+	}
+}
+
+func (d *decoder) serverBudgets(p *Budgets) setter {
+	return func(v hujson.Value) error {
+		obj, ok := v.Value.(*hujson.Object)
+		if !ok {
+			return d.mismatch(v, "budgets.servers", "an object")
+		}
+		var errs []error
+		out := map[string]Budget{}
+		for name, m := range d.members(obj, "budgets.servers", &errs) {
+			b := Budget{Window: time.Hour}
+			errs = append(errs, d.object(m.Value, "budgets.servers."+name, map[string]setter{
+				"run":    number(d, "run", &b.Run, 0),
+				"calls":  number(d, "calls", &b.Calls, 0),
+				"window": d.duration("window", &b.Window, time.Second),
+			})...)
+			out[name] = b
+		}
+		p.Servers = out
+		return join(errs)
+	}
+}
+
+func (d *decoder) profiles(p *map[string]Profile) setter {
+	return func(v hujson.Value) error {
+		obj, ok := v.Value.(*hujson.Object)
+		if !ok {
+			return d.mismatch(v, "gateway.profiles", "an object")
+		}
+		var errs []error
+		out := map[string]Profile{}
+		for name, m := range d.members(obj, "gateway.profiles", &errs) {
+			var pr Profile
+			errs = append(errs, d.object(m.Value, "profile "+Visible(name), map[string]setter{
+				"servers": d.globs("servers", &pr.Servers), "tools": d.strs("tools", &pr.Tools),
+			})...)
+			for _, rule := range pr.Tools {
+				if err := CheckRule(rule); err != nil {
+					errs = append(errs, d.src.errorAt(m.Value.StartOffset, "profile %s: %v", Visible(name), err))
+				}
+			}
+			if err := CheckName(name); err != nil {
+				errs = append(errs, d.src.errorAt(m.Name.StartOffset, "profile: %v", err))
+			}
+			out[name] = pr
+		}
+		*p = out
+		return join(errs)
+	}
+}

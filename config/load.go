@@ -1,0 +1,271 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// LoadOptions says what to load. The zero value loads what the usher command
+// would load here.
+type LoadOptions struct {
+	System
+	// File, the --config flag, replaces the user and project files.
+	File string
+	// NoProject leaves project files out.
+	NoProject bool
+	// Overrides are settings from flags, by path ("bulk.concurrency"). They
+	// win over the environment, which wins over files.
+	Overrides map[string]string
+}
+
+// Config is what was loaded. It is never changed after Load.
+type Config struct {
+	Servers  []Server // sorted by name; broken ones included, see Server.Problem
+	Inputs   []Input  // what ${input:ID} may ask for
+	Usher    Settings
+	Files    []File // those that exist, in the order in which later ones win
+	Warnings []Warning
+	Dirs     Dirs
+	// Watch lists the paths whose appearance or change calls for a new Load.
+	Watch []string
+}
+
+// File is one file that was found.
+type File struct {
+	Path    string
+	Layer   Layer
+	Servers int
+	// Err is why nothing of the file is used, an *Error where it has a place.
+	Err error
+}
+
+// Input is a question that ${input:ID} stands for.
+type Input struct {
+	ID          string
+	Description string
+	Password    bool
+	Options     []string
+	Default     string
+}
+
+// Load reads the files that apply and merges them: for each server name the
+// last layer wins as a whole. It always returns a Config; the error is non-nil
+// only when nothing can be used: the home directory is unknown, an override
+// makes no sense, or there are files and none of them is usable.
+func Load(opt LoadOptions) (*Config, error) {
+	sys := opt.System.WithDefaults()
+	l := &loader{cfg: &Config{Usher: DefaultSettings()}, servers: map[string]Server{}}
+	dirs, err := FindDirs(sys)
+	if err != nil && opt.File == "" {
+		return l.cfg, err
+	}
+	l.cfg.Dirs = dirs
+	l.files(opt, sys)
+	l.environment(sys)
+	for _, path := range slices.Sorted(maps.Keys(opt.Overrides)) {
+		if err := l.cfg.Usher.override(path, opt.Overrides[path], Origin{File: "flag " + path}); err != nil {
+			return l.cfg, fmt.Errorf("set %s: %w", path, err)
+		}
+	}
+	for _, s := range l.servers {
+		l.cfg.Servers = append(l.cfg.Servers, s)
+	}
+	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+	return l.cfg, l.unusable()
+}
+
+type loader struct {
+	cfg     *Config
+	servers map[string]Server
+}
+
+func (l *loader) files(opt LoadOptions, sys System) {
+	if opt.File != "" {
+		path := opt.File
+		if !filepath.IsAbs(path) && sys.Workdir != "" {
+			path = filepath.Join(sys.Workdir, path)
+		}
+		l.cfg.Watch = []string{path}
+		l.file(path, LayerFlag)
+		return
+	}
+	user := l.cfg.Dirs.UserFile()
+	l.cfg.Watch = []string{user}
+	l.file(user, LayerUser)
+	if opt.NoProject {
+		return
+	}
+	found, candidates := findProject(sys.Workdir)
+	l.cfg.Watch = append(l.cfg.Watch, candidates...)
+	for _, path := range found {
+		if path != user {
+			l.file(path, LayerProject)
+		}
+	}
+}
+
+// file adds one file to what has been read so far.
+func (l *loader) file(path string, layer Layer) {
+	text, warnings, err := readConfig(path, layer)
+	if errors.Is(err, fs.ErrNotExist) && layer == LayerUser {
+		return
+	}
+	l.cfg.Warnings = append(l.cfg.Warnings, warnings...)
+	f := File{Path: path, Layer: layer}
+	if err == nil {
+		f.Servers, err = l.decode(&source{file: path, text: text}, layer)
+	}
+	f.Err = err
+	if err != nil && layer != LayerProject {
+		l.blame(err)
+	}
+	l.cfg.Files = append(l.cfg.Files, f)
+}
+
+// blame records that trusted settings could not be read.
+func (l *loader) blame(err error) {
+	l.cfg.Usher.Problem = errors.Join(l.cfg.Usher.Problem, err)
+}
+
+// decode reads a whole file; an error means that nothing of it was used.
+func (l *loader) decode(src *source, layer Layer) (int, error) {
+	root, err := parseJSONC(src)
+	if err != nil {
+		return 0, err
+	}
+	d := &decoder{src: src}
+	var servers []Server
+	var settings *hujson.Value
+	var inputs []Input
+	errs := d.object(root, "the file", map[string]setter{
+		"mcpServers": d.servers(layer, &servers),
+		"servers":    d.servers(layer, &servers),
+		"inputs":     d.inputs(&inputs),
+		"usher":      func(v hujson.Value) error { settings = &v; return nil },
+	})
+	if len(errs) > 0 {
+		return 0, join(errs)
+	}
+	if settings != nil {
+		l.settings(d, *settings, layer)
+	}
+	l.cfg.Inputs = append(l.cfg.Inputs, inputs...)
+	l.cfg.Warnings = append(l.cfg.Warnings, d.warnings...)
+	l.add(servers)
+	return len(servers), nil
+}
+
+func (l *loader) settings(d *decoder, v hujson.Value, layer Layer) {
+	if layer != LayerProject {
+		if errs := d.settings(v, layer, &l.cfg.Usher); len(errs) > 0 {
+			l.blame(join(errs))
+		}
+		return
+	}
+	// Somebody else wrote it: it may forbid, not allow, and not redirect.
+	theirs := DefaultSettings()
+	for _, err := range d.settings(v, layer, &theirs) {
+		d.warnings = append(d.warnings, Warning{Msg: err.Error()})
+	}
+	l.cfg.Usher.Policy.Deny = append(l.cfg.Usher.Policy.Deny, theirs.Policy.Deny...)
+	theirs.Policy.Deny = nil
+	if !reflect.DeepEqual(theirs, DefaultSettings()) {
+		d.warnings = append(d.warnings, d.src.warningAt(v.StartOffset,
+			"of the settings in a project file only usher.policy.deny is used; put the others in %s", l.cfg.Dirs.UserFile()))
+	}
+}
+
+// add merges the servers of one file into those of earlier layers.
+func (l *loader) add(servers []Server) {
+	for _, s := range servers {
+		if old, ok := l.servers[s.Name]; ok && old.Origin.File != s.Origin.File {
+			s.Origin.Shadows = fmt.Sprintf("%s:%d", old.Origin.File, old.Origin.Line)
+			if old.Origin.Layer == LayerProject && s.Origin.Layer == LayerProject {
+				s.Origin.Shadows = old.Origin.Shadows // one author, two files
+			}
+		}
+		l.servers[s.Name] = s
+	}
+}
+
+// environment applies USHER_… variables.
+func (l *loader) environment(sys System) {
+	for _, path := range SettingPaths() {
+		name := Variable(path)
+		text, ok := sys.LookupEnv(name)
+		if !ok {
+			continue
+		}
+		if err := l.cfg.Usher.override(path, text, Origin{File: "environment variable " + name}); err != nil {
+			l.blame(fmt.Errorf("environment variable %s: %w", name, err))
+		}
+	}
+}
+
+func (l *loader) unusable() error {
+	var errs []error
+	for _, f := range l.cfg.Files {
+		if f.Err == nil {
+			return nil
+		}
+		errs = append(errs, f.Err)
+	}
+	return join(errs)
+}
+
+// servers reads "mcpServers" or "servers"; list collects those of both.
+func (d *decoder) servers(layer Layer, list *[]Server) setter {
+	return func(v hujson.Value) error {
+		obj, ok := v.Value.(*hujson.Object)
+		if !ok {
+			return d.mismatch(v, "the list of servers", "an object with a server under each name")
+		}
+		for _, m := range obj.Members {
+			name := m.Name.Value.(hujson.Literal).String()
+			s := d.server(name, m.Name, m.Value, layer)
+			if i := slices.IndexFunc(*list, func(o Server) bool { return o.Name == name }); i >= 0 {
+				first := &(*list)[i]
+				first.Problem = d.src.errorAt(m.Name.StartOffset, "server %s is defined twice, first at line %d; remove one", Visible(name), first.Origin.Line)
+				continue
+			}
+			*list = append(*list, s)
+		}
+		return nil
+	}
+}
+
+// inputs reads the questions as VS Code writes them. One that cannot be asked
+// here is left out; a server that needs it says so when it is resolved.
+func (d *decoder) inputs(p *[]Input) setter {
+	return func(v hujson.Value) error {
+		arr, ok := v.Value.(*hujson.Array)
+		if !ok {
+			return d.mismatch(v, "inputs", "an array")
+		}
+		for _, e := range arr.Elements {
+			var in Input
+			var kind, ignored string
+			errs := d.object(e, "inputs", map[string]setter{
+				"id": d.str("id", &in.ID), "type": d.str("type", &kind),
+				"description": d.str("description", &in.Description), "password": d.boolean("password", &in.Password),
+				"options": d.strs("options", &in.Options), "default": d.str("default", &in.Default),
+				"command": d.str("command", &ignored), "args": func(hujson.Value) error { return nil },
+			})
+			if len(errs) > 0 || !validSecretName(in.ID) || strings.EqualFold(kind, "command") {
+				d.warnings = append(d.warnings, d.src.warningAt(e.StartOffset, "this input cannot be asked for and is ignored"))
+				continue
+			}
+			*p = append(*p, in)
+		}
+		return nil
+	}
+}

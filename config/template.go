@@ -1,0 +1,211 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The kinds of placeholder.
+const (
+	PlaceholderEnv     = "env"
+	PlaceholderFile    = "file"
+	PlaceholderSecret  = "secret"
+	PlaceholderInput   = "input"
+	PlaceholderCommand = "cmd"
+)
+
+// Placeholder is one ${…} of a string.
+type Placeholder struct {
+	Kind string // PlaceholderEnv, …
+	Name string // the variable, path, secret, input or command line
+	// Default is the template to use when the variable is unset or empty; it
+	// is meant only when HasDefault is true.
+	Default    string
+	HasDefault bool
+	Raw        string // as written, with its braces
+}
+
+// part is a piece of a template: literal text, or a placeholder.
+type part struct {
+	text string
+	ref  *Placeholder
+}
+
+// Placeholders lists the placeholders of s in order, those inside defaults
+// included.
+func Placeholders(s string) ([]Placeholder, error) {
+	parts, err := parseTemplate(s)
+	if err != nil {
+		return nil, err
+	}
+	var out []Placeholder
+	for _, p := range parts {
+		if p.ref == nil {
+			continue
+		}
+		out = append(out, *p.ref)
+		if p.ref.HasDefault {
+			inner, err := Placeholders(p.ref.Default)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, inner...)
+		}
+	}
+	return out, nil
+}
+
+// EscapeLiteral writes text as a template that yields exactly text.
+func EscapeLiteral(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		n := dollars(text[i:])
+		if n == 0 {
+			b.WriteByte(text[i])
+			i++
+			continue
+		}
+		b.WriteString(text[i : i+n])
+		if i += n; i < len(text) && text[i] == '{' {
+			b.WriteString(strings.Repeat("$", n))
+		}
+	}
+	return b.String()
+}
+
+// parseTemplate splits s. Of a run of dollars before a brace each pair stands
+// for one dollar; an odd one out opens a placeholder.
+func parseTemplate(s string) ([]part, error) { return parseTemplateDepth(s, 0) }
+
+// maxTemplateDepth bounds defaults inside defaults.
+const maxTemplateDepth = 8
+
+func parseTemplateDepth(s string, depth int) ([]part, error) {
+	if depth > maxTemplateDepth {
+		return nil, fmt.Errorf("placeholders are nested deeper than %d levels", maxTemplateDepth)
+	}
+	var parts []part
+	var text strings.Builder
+	for i := 0; i < len(s); {
+		n := dollars(s[i:])
+		if n == 0 {
+			text.WriteByte(s[i])
+			i++
+			continue
+		}
+		i += n
+		if i == len(s) || s[i] != '{' {
+			text.WriteString(s[i-n : i])
+			continue
+		}
+		text.WriteString(strings.Repeat("$", n/2))
+		if n%2 == 0 {
+			continue // the brace follows as text
+		}
+		length := closingBrace(s[i:])
+		if length < 0 {
+			return nil, fmt.Errorf("the placeholder %s is never closed; expected } (write $${ for a literal ${)", Visible(s[i-1:]))
+		}
+		ref, err := parsePlaceholder(s[i+1:i+length], depth)
+		if err != nil {
+			return nil, err
+		}
+		if text.Len() > 0 {
+			parts = append(parts, part{text: text.String()})
+			text.Reset()
+		}
+		parts = append(parts, part{ref: ref})
+		i += length + 1
+	}
+	if text.Len() > 0 {
+		parts = append(parts, part{text: text.String()})
+	}
+	return parts, nil
+}
+
+func dollars(s string) int {
+	n := 0
+	for n < len(s) && s[n] == '$' {
+		n++
+	}
+	return n
+}
+
+// closingBrace returns the index of the brace that closes the one s starts
+// with, or -1.
+func closingBrace(s string) int {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func parsePlaceholder(body string, depth int) (*Placeholder, error) {
+	ref := &Placeholder{Kind: PlaceholderEnv, Name: body, Raw: "${" + body + "}"}
+	kind, rest, found := strings.Cut(body, ":")
+	bare := !found || strings.HasPrefix(rest, "-")
+	if !bare {
+		ref.Kind, ref.Name = kind, rest
+	}
+	switch ref.Kind {
+	case PlaceholderEnv:
+		ref.Name, ref.Default, ref.HasDefault = strings.Cut(ref.Name, ":-")
+		if !validVariable(ref.Name, bare) {
+			return nil, fmt.Errorf("%s names no environment variable", Visible(ref.Raw))
+		}
+	case PlaceholderSecret, PlaceholderInput:
+		if !validSecretName(ref.Name) {
+			return nil, fmt.Errorf("%s: a name is made of letters, digits and . _ - / @", Visible(ref.Raw))
+		}
+	case PlaceholderFile, PlaceholderCommand:
+		if strings.TrimSpace(ref.Name) == "" || strings.ContainsRune(ref.Name, 0) {
+			return nil, fmt.Errorf("%s is empty", Visible(ref.Raw))
+		}
+	default:
+		kinds := []string{PlaceholderEnv, PlaceholderFile, PlaceholderSecret, PlaceholderInput, PlaceholderCommand}
+		return nil, fmt.Errorf("%s: there is no placeholder of kind %s%s (kinds: %s; write $${ for a literal ${)",
+			Visible(ref.Raw), Visible(kind), didYouMean(kind, kinds), strings.Join(kinds, ", "))
+	}
+	if ref.HasDefault {
+		if _, err := parseTemplateDepth(ref.Default, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return ref, nil
+}
+
+// validVariable is strict for ${VAR}, where a slip should be noticed, and
+// takes what operating systems take for ${env:VAR} ("ProgramFiles(x86)").
+func validVariable(name string, bare bool) bool {
+	if name == "" || strings.ContainsAny(name, "=\x00") {
+		return false
+	}
+	if !bare {
+		return !suspicious(name)
+	}
+	for i, r := range name {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+func validSecretName(name string) bool {
+	for _, r := range name {
+		ok := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/@", r)
+		if !ok {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 128
+}
