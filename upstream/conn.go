@@ -1,0 +1,255 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/process"
+)
+
+// Responder answers a request of the server (elicitation, sampling, roots): the
+// raw result, or an error for the server.
+type Responder func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
+
+// Options steer a connection. The zero value works.
+type Options struct {
+	// Version is the revision remembered from an earlier connection to the same
+	// server. Empty means to probe. A wrong one is noticed and corrected.
+	Version string
+	// ProbeTimeout is how long a server may stay silent to the probe of the modern
+	// era before the older handshake is tried. Default 2s.
+	ProbeTimeout time.Duration
+	// ClientName and ClientVersion say who we are. Default "usher".
+	ClientName, ClientVersion string
+	// Capabilities is the raw JSON object of client capabilities. Default {}.
+	Capabilities []byte
+	// OnNotification hears notifications that belong to no single request. It must
+	// not block.
+	OnNotification func(wire.Message)
+	// OnRequest answers requests of the server that belong to no single request of
+	// ours. Without it they are refused.
+	OnRequest Responder
+	// Authorize may add credentials to an HTTP request before it is sent.
+	Authorize func(*http.Request) error
+	// Transport carries HTTP. Default: one of its own, closed with the Conn.
+	Transport http.RoundTripper
+	// Executable is re-executed as the guard around a stdio child, see
+	// process.Options.Shim. Empty: no guard.
+	Executable string
+	// Stderr keeps a stdio child's words across restarts. Default: a new ring.
+	Stderr *process.Ring
+	// Grace and Kill are the steps of the stop ladder, see process.Options.
+	Grace, Kill time.Duration
+	// Log hears warnings about the peer. Default: discard.
+	Log *slog.Logger
+}
+
+// Conn is a connection to one server. All methods may be used concurrently.
+type Conn struct {
+	server  config.Server
+	opt     Options
+	log     *slog.Logger
+	router  *router
+	link    link
+	version string
+	info    ServerInfo
+	nextID  atomic.Int64
+	tools   headerTable
+	stop    context.CancelFunc // ends listeners
+	life    context.Context
+	wg      sync.WaitGroup
+	counts  counters
+}
+
+// link carries messages to one server.
+type link interface {
+	// roundTrip sends the exchange's message and waits for its response.
+	roundTrip(ctx context.Context, x *exchange) (wire.Message, error)
+	// send delivers a message that has no response: a notification or an answer.
+	send(ctx context.Context, body []byte) error
+	// cancel tells the server that nobody waits for x any more.
+	cancel(x *exchange, reason string)
+	// done is closed when the connection is gone.
+	done() <-chan struct{}
+	// close ends the connection and waits for its end.
+	close() error
+}
+
+// ServerInfo is what a server said about itself, raw. Its words are not to be
+// trusted for decisions.
+type ServerInfo struct {
+	Version      string // negotiated revision
+	Info         []byte // name, version, …; nil when it did not say
+	Capabilities []byte
+	Instructions string
+	Raw          []byte // the whole InitializeResult or DiscoverResult
+}
+
+// counters of what a peer did wrong; read by Stats.
+type counters struct{ garbage, lost, tooLarge atomic.Int64 }
+
+// Stats counts what went wrong on a connection without ending it.
+type Stats struct {
+	Garbage  int64 // lines or messages that were no JSON-RPC
+	Lost     int64 // answers and progress that nobody waited for
+	TooLarge int64 // messages above the limit
+}
+
+// Stats returns the counts so far.
+func (c *Conn) Stats() Stats {
+	return Stats{Garbage: c.counts.garbage.Load(), Lost: c.counts.lost.Load(), TooLarge: c.counts.tooLarge.Load()}
+}
+
+// Version is the negotiated protocol revision.
+func (c *Conn) Version() string { return c.version }
+
+// Info is what the server said about itself.
+func (c *Conn) Info() ServerInfo { return c.info }
+
+// Done is closed when the connection is gone: the child died, or Close was
+// called. An HTTP connection of the modern era is never gone by itself.
+func (c *Conn) Done() <-chan struct{} { return c.link.done() }
+
+// InFlight is how many requests wait for an answer.
+func (c *Conn) InFlight() int { return c.router.inFlight() }
+
+// Close ends the connection: the session is deleted, the child stopped with all
+// it started. It is idempotent and returns when everything is gone.
+func (c *Conn) Close() error {
+	c.router.fail(fmt.Errorf("%s: %w", c.server.Name, ErrClosed))
+	c.stop()
+	err := c.link.close()
+	c.wg.Wait()
+	return err
+}
+
+// Request is one request to the server.
+type Request struct {
+	Method string
+	Params []byte // raw JSON object, nil for none
+	// OnNotification hears what belongs to this request: progress (with the
+	// caller's own token), log messages on its stream. It must not block.
+	OnNotification func(wire.Message)
+	// OnRequest answers what a server of the older era asks while the request is
+	// under way.
+	OnRequest Responder
+}
+
+// Do sends a request and returns the raw result. The error is a *wire.Error when
+// the server answered with one: an answer like any other. When ctx ends first the
+// server is told to stop.
+func (c *Conn) Do(ctx context.Context, req Request) ([]byte, error) {
+	return c.do(ctx, req, c.version)
+}
+
+// do sends a request in the form of the given revision; "" stands for the
+// handshake, which carries no sign of any.
+func (c *Conn) do(ctx context.Context, req Request, version string) ([]byte, error) {
+	x, err := c.exchange(req, version)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.router.add(x); err != nil {
+		return nil, err
+	}
+	defer c.router.remove(x.id)
+	m, err := c.link.roundTrip(ctx, x)
+	if err != nil {
+		if ctx.Err() != nil {
+			c.cancel(x, context.Cause(ctx))
+			err = ended(ctx, c.server.Name, req.Method, err)
+		} else if c.life.Err() != nil {
+			err = c.router.reason(err)
+		}
+		return nil, err
+	}
+	if m.Error != nil {
+		return nil, wire.ParseError(m.Error)
+	}
+	return m.Result, nil
+}
+
+// exchange prepares the message: `_meta` for the era, headers, progress token.
+func (c *Conn) exchange(req Request, version string) (*exchange, error) {
+	p, werr := wire.ReadParams(req.Params)
+	if werr != nil {
+		return nil, werr
+	}
+	x := &exchange{
+		id: c.nextID.Add(1), version: version, method: req.Method, notify: req.OnNotification, respond: req.OnRequest,
+		reply: make(chan outcome, 1),
+	}
+	edits := c.metaEdits(p.Meta, version)
+	if token, ok := jsonx.Get(p.Meta, wire.MetaProgress); ok {
+		x.token = token
+		edits = append(edits, jsonx.Edit{Key: wire.MetaProgress, Value: strconv.AppendInt(nil, x.id, 10)})
+	}
+	params := wire.EditMeta(req.Params, edits...)
+	x.body = wire.AppendRequest(make([]byte, 0, len(params)+96), wire.IntID(x.id), req.Method, params)
+	if wire.Modern(version) && c.server.Transport != config.TransportStdio {
+		x.header = c.requestHeader(req.Method, &p)
+	}
+	return x, nil
+}
+
+// metaEdits are the changes that make `_meta` fit the server's era. A caller's own
+// client info and capabilities stand: a gateway speaks for its agent.
+func (c *Conn) metaEdits(meta []byte, version string) []jsonx.Edit {
+	if !wire.Modern(version) {
+		if meta == nil {
+			return nil
+		}
+		return []jsonx.Edit{{Key: wire.MetaVersion}, {Key: wire.MetaClientInfo}, {Key: wire.MetaClientCaps}, {Key: wire.MetaLogLevel}}
+	}
+	edits := []jsonx.Edit{{Key: wire.MetaVersion, Value: jsonx.Quote(version)}}
+	if _, ok := jsonx.Get(meta, wire.MetaClientInfo); !ok {
+		edits = append(edits, jsonx.Edit{Key: wire.MetaClientInfo, Value: c.opt.clientInfo()})
+	}
+	if _, ok := jsonx.Get(meta, wire.MetaClientCaps); !ok {
+		edits = append(edits, jsonx.Edit{Key: wire.MetaClientCaps, Value: c.opt.Capabilities})
+	}
+	return edits
+}
+
+func (o *Options) clientInfo() []byte {
+	out := jsonx.AppendText([]byte(`{"name":`), o.ClientName)
+	out = jsonx.AppendText(append(out, `,"version":`...), o.ClientVersion)
+	return append(out, '}')
+}
+
+// Notify sends a notification.
+func (c *Conn) Notify(ctx context.Context, method string, params []byte) error {
+	return c.link.send(ctx, wire.AppendNotification(nil, method, params))
+}
+
+// cancel tells the server in the background: the caller has already left.
+func (c *Conn) cancel(x *exchange, cause error) {
+	if x.method == wire.MethodInitialize || x.method == wire.MethodDiscover {
+		return // the first must not be cancelled, the second may be unknown to the peer
+	}
+	reason := "the caller cancelled"
+	if errors.Is(cause, context.DeadlineExceeded) {
+		reason = "the deadline passed"
+	}
+	c.wg.Go(func() { c.link.cancel(x, reason) })
+}
+
+// cancelled is the notification that takes a request back.
+func cancelled(x *exchange, reason string) []byte {
+	params := strconv.AppendInt([]byte(`{"requestId":`), x.id, 10)
+	params = jsonx.AppendText(append(params, `,"reason":`...), reason)
+	return wire.AppendNotification(nil, wire.MethodNotifyCancel, append(params, '}'))
+}
+
+// cancelTimeout bounds how long telling the server may take.
+const cancelTimeout = 5 * time.Second

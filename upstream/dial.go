@@ -1,0 +1,179 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// DefaultProbeTimeout is the budget of the probe for the modern era. A server that
+// stays silent for longer is offered the older handshake as well, and the first
+// real answer decides.
+const DefaultProbeTimeout = 2 * time.Second
+
+// Dial connects to the server that srv describes; its placeholders must be
+// resolved. ctx bounds the connection's making, not its life.
+func Dial(ctx context.Context, srv config.Server, opt *Options) (*Conn, error) {
+	o := withDefaults(opt)
+	var c *Conn
+	var err error
+	switch srv.Transport {
+	case config.TransportStdio:
+		c, err = dialStdio(ctx, srv, o)
+	case config.TransportHTTP:
+		c, err = dialHTTP(ctx, srv, o)
+	case config.TransportSSE:
+		c, err = dialOldSSE(ctx, srv, o)
+	default:
+		err = fmt.Errorf("%s: unknown transport %q", srv.Name, srv.Transport)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func withDefaults(opt *Options) Options {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
+	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, DefaultProbeTimeout)
+	o.ClientName = cmp.Or(o.ClientName, "usher")
+	o.ClientVersion = cmp.Or(o.ClientVersion, "dev")
+	if o.Capabilities == nil {
+		o.Capabilities = []byte("{}")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func newConn(srv config.Server, opt Options) *Conn {
+	if srv.MaxMessageBytes <= 0 {
+		srv.MaxMessageBytes = config.DefaultMaxMessageBytes
+	}
+	c := &Conn{server: srv, opt: opt, log: opt.Log.With("server", srv.Name)}
+	c.life, c.stop = context.WithCancel(context.Background())
+	c.router = &router{
+		server: srv.Name, onNotify: opt.OnNotification, onRequest: opt.OnRequest,
+		pending: map[int64]*exchange{}, lost: c.lost,
+	}
+	return c
+}
+
+// maxLost is how many answers to nobody a peer may send before it is taken to be
+// out of its mind.
+const maxLost = 1000
+
+func (c *Conn) lost(reason string, m wire.Message) {
+	n := c.counts.lost.Add(1)
+	if n == 1 {
+		c.log.Warn(reason, "id", m.ID.String(), "method", m.Method)
+	}
+	if n == maxLost {
+		c.router.fail(&ProtocolError{Server: c.server.Name, Msg: "it sent 1,000 answers to requests that were never made"})
+		c.stop()
+		c.wg.Go(func() { _ = c.link.close() }) // the failure is already reported
+	}
+}
+
+// garbage notes text that is no JSON-RPC: many servers print banners.
+func (c *Conn) garbage(line []byte, err error) {
+	if c.counts.garbage.Add(1) == 1 {
+		c.log.Warn("output that is no MCP message is skipped", "text", fmt.Sprintf("%.120q", line), "why", err)
+	}
+}
+
+func (c *Conn) tooLarge(id wire.ID, known bool) {
+	c.counts.tooLarge.Add(1)
+	err := &TooLargeError{Server: c.server.Name, Limit: c.server.MaxMessageBytes}
+	if !known {
+		c.router.failAll(err)
+		return
+	}
+	if x := c.router.take(id); x != nil {
+		x.reply <- outcome{err: err}
+	}
+}
+
+func dialStdio(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+	c, err := startStdio(ctx, srv, opt)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, errDiedOnProbe) {
+		return c, err
+	}
+	// Some older servers exit on a request they do not know. A fresh one gets the
+	// handshake it expects.
+	opt.Version = wire.NewestLegacy
+	return startStdio(ctx, srv, opt)
+}
+
+func startStdio(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+	c := newConn(srv, opt)
+	l, err := newStdioLink(ctx, c)
+	if err != nil {
+		c.stop()
+		return nil, err
+	}
+	c.link = l
+	if err := c.negotiate(ctx); err != nil {
+		_ = c.Close() // the negotiation's error is the one to report
+		return nil, err
+	}
+	return c, nil
+}
+
+func dialHTTP(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+	c := newConn(srv, opt)
+	c.link = newHTTPLink(c)
+	err := c.negotiate(ctx)
+	if err == nil {
+		return c, nil
+	}
+	_ = c.Close()
+	var status *StatusError
+	if errors.As(err, &status) && (status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed) {
+		// What the specification says of 2024-11-05 servers: the URL may be that of
+		// an event stream.
+		if old, oldErr := connectOldSSE(ctx, srv, opt); oldErr == nil {
+			return old, nil
+		}
+	}
+	return nil, err
+}
+
+func dialOldSSE(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+	c, err := connectOldSSE(ctx, srv, opt)
+	var status *StatusError
+	if errors.As(err, &status) {
+		// Configured as "sse" once, upgraded since.
+		if newer, newErr := dialHTTP(ctx, srv, opt); newErr == nil {
+			return newer, nil
+		}
+	}
+	return c, err
+}
+
+func connectOldSSE(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+	opt.Version = wire.NewestLegacy // this transport ended before the modern era
+	c := newConn(srv, opt)
+	l, err := newOldSSELink(ctx, c)
+	if err != nil {
+		c.stop()
+		return nil, err
+	}
+	c.link = l
+	if err := c.negotiate(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}

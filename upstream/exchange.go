@@ -1,0 +1,235 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// exchange is one request of ours that is under way.
+type exchange struct {
+	id      int64
+	version string // revision it is written in, "" for the handshake
+	method  string
+	body    []byte      // the whole message
+	header  http.Header // Mcp-Method, Mcp-Name, Mcp-Param-*; nil where none
+	token   []byte      // the caller's progress token, raw; nil when none
+	notify  func(wire.Message)
+	respond Responder
+	reply   chan outcome // one place; used by the mux
+}
+
+// outcome ends an exchange: a response or the reason why none will come.
+type outcome struct {
+	msg wire.Message
+	err error
+}
+
+// deliver hands a notification that belongs to x to its caller. A progress token
+// of ours becomes the caller's again.
+func (x *exchange) deliver(m wire.Message) {
+	if x.notify == nil {
+		return
+	}
+	if m.Method == wire.MethodNotifyProgress && x.token != nil {
+		m.Params = jsonx.Set(m.Params, wire.MetaProgress, x.token)
+		m.Raw = wire.AppendNotification(nil, m.Method, m.Params)
+	}
+	x.notify(m)
+}
+
+// router finds the one that an incoming message is meant for. It is shared by all
+// links of a Conn.
+type router struct {
+	server    string
+	onNotify  func(wire.Message)
+	onRequest Responder
+	lost      func(reason string, m wire.Message) // a message nobody waits for
+
+	mu      sync.Mutex // guards pending, closed
+	pending map[int64]*exchange
+	closed  error
+}
+
+func (r *router) add(x *exchange) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil {
+		return r.closed
+	}
+	r.pending[x.id] = x
+	return nil
+}
+
+func (r *router) remove(id int64) {
+	r.mu.Lock()
+	delete(r.pending, id)
+	r.mu.Unlock()
+}
+
+func (r *router) take(id wire.ID) *exchange {
+	n, ok := id.Int()
+	if !ok {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x := r.pending[n]
+	delete(r.pending, n)
+	return x
+}
+
+// fail ends all exchanges under way and refuses new ones.
+func (r *router) fail(err error) {
+	r.mu.Lock()
+	if r.closed == nil {
+		r.closed = err
+	}
+	pending := r.pending
+	r.pending = map[int64]*exchange{}
+	r.mu.Unlock()
+	for _, x := range pending {
+		x.reply <- outcome{err: err}
+	}
+}
+
+// reason returns why the connection was closed, or err when it was not.
+func (r *router) reason(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil {
+		return r.closed
+	}
+	return err
+}
+
+// failAll ends all exchanges under way but keeps the connection open.
+func (r *router) failAll(err error) {
+	r.mu.Lock()
+	pending := r.pending
+	r.pending = map[int64]*exchange{}
+	r.mu.Unlock()
+	for _, x := range pending {
+		x.reply <- outcome{err: err}
+	}
+}
+
+func (r *router) inFlight() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pending)
+}
+
+// response ends the exchange that m answers.
+func (r *router) response(m wire.Message) {
+	if x := r.take(m.ID); x != nil {
+		x.reply <- outcome{msg: m}
+		return
+	}
+	r.lost("an answer to no request of ours", m)
+}
+
+// notification goes to the request it belongs to where that is known, else to the
+// connection's handler. x is the exchange on whose stream it came, nil if none.
+func (r *router) notification(x *exchange, m wire.Message) {
+	if m.Method == wire.MethodNotifyProgress {
+		if x = r.byToken(m, x); x == nil {
+			r.lost("progress for no request of ours", m)
+			return
+		}
+	}
+	if x == nil {
+		x = r.bySubscription(m)
+	}
+	if x != nil && x.notify != nil {
+		x.deliver(m)
+		return
+	}
+	if r.onNotify != nil {
+		r.onNotify(m)
+	}
+}
+
+// bySubscription finds the listen request whose id m carries.
+func (r *router) bySubscription(m wire.Message) *exchange {
+	raw, ok := jsonx.Path(m.Params, "_meta", wire.MetaSubscription)
+	if !ok {
+		return nil
+	}
+	id, _ := wire.RawID(raw)
+	if s, isText := jsonx.Text(raw); isText {
+		id, _ = wire.RawID([]byte(s)) // the id of ours, as text
+	}
+	n, ok := id.Int()
+	if !ok {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pending[n]
+}
+
+// byToken finds the exchange whose progress token m carries: our token is the id.
+func (r *router) byToken(m wire.Message, x *exchange) *exchange {
+	raw, _ := jsonx.Get(m.Params, wire.MetaProgress)
+	id, ok := wire.RawID(raw)
+	if !ok {
+		return nil
+	}
+	n, ok := id.Int()
+	if !ok {
+		return nil
+	}
+	if x != nil {
+		if x.id == n {
+			return x
+		}
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pending[n]
+}
+
+// request answers a request of the server: by the one caller it can belong to,
+// else by the connection's handler.
+func (r *router) request(ctx context.Context, x *exchange, m wire.Message) []byte {
+	if m.Method == wire.MethodPing {
+		return wire.AppendResult(nil, m.ID, []byte("{}"))
+	}
+	respond := r.onRequest
+	if x == nil {
+		x = r.only()
+	}
+	if x != nil && x.respond != nil {
+		respond = x.respond
+	}
+	if respond == nil {
+		return wire.AppendError(nil, m.ID, wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", m.Method).JSON())
+	}
+	result, err := respond(ctx, m.Method, m.Params)
+	if err != nil {
+		return wire.AppendError(nil, m.ID, err.JSON())
+	}
+	return wire.AppendResult(nil, m.ID, result)
+}
+
+// only returns the single exchange that can answer, nil when there are more.
+func (r *router) only() *exchange {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found *exchange
+	for _, x := range r.pending {
+		if x.respond == nil {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = x
+	}
+	return found
+}

@@ -1,0 +1,71 @@
+package upstream
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// headerTable knows which arguments of which tools travel in headers. It is
+// replaced as a whole by whoever has read a tool list.
+type headerTable struct {
+	byTool atomic.Pointer[map[string][]wire.HeaderParam]
+}
+
+// requestHeader mirrors what intermediaries may look at: method, name, and the
+// annotated arguments of a tool.
+func (c *Conn) requestHeader(method string, p *wire.Params) http.Header {
+	h := http.Header{wire.HeaderMethod: {method}}
+	if name, ok := p.NameFor(method); ok {
+		h[wire.HeaderName] = []string{wire.EncodeHeader(name)}
+	}
+	if method != wire.MethodToolsCall {
+		return h
+	}
+	table := c.tools.byTool.Load()
+	if table == nil {
+		return h
+	}
+	for _, hp := range (*table)[p.Name] {
+		if v, ok := hp.Value(p.Arguments); ok {
+			h.Set(hp.Header(), v)
+		}
+	}
+	return h
+}
+
+// LearnTools tells the connection the raw tool definitions it may call, from a
+// list of its own or from a catalog. It returns those that can be offered: a tool
+// whose header annotations break the rules is left out, as the specification
+// demands of clients on HTTP.
+func (c *Conn) LearnTools(tools [][]byte) [][]byte {
+	if !c.mirrorsHeaders() {
+		return tools
+	}
+	table := map[string][]wire.HeaderParam{}
+	valid := make([][]byte, 0, len(tools))
+	for _, tool := range tools {
+		schema, _ := jsonx.Get(tool, "inputSchema")
+		params, err := wire.HeaderParams(schema)
+		name := jsonx.GetText(tool, "name")
+		if err != nil {
+			c.log.Warn("a tool is left out: its header annotations are invalid", "tool", name, "why", err)
+			continue
+		}
+		if len(params) > 0 {
+			table[name] = params
+		}
+		valid = append(valid, tool)
+	}
+	c.tools.byTool.Store(&table)
+	return valid
+}
+
+// mirrorsHeaders reports whether this connection puts parts of a request into
+// headers: HTTP of the modern era does.
+func (c *Conn) mirrorsHeaders() bool {
+	_, isHTTP := c.link.(*httpLink)
+	return isHTTP && wire.Modern(c.version)
+}

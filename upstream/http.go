@@ -1,0 +1,387 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// errRedirect refuses a redirect that would carry a request to another origin.
+var errRedirect = errors.New("redirect to another origin refused")
+
+// NewTransport returns an HTTP transport fit for many upstream servers: kept-alive
+// connections for concurrent calls, proxies from the environment, verified TLS,
+// dead peers noticed.
+func NewTransport() *http.Transport {
+	d := &net.Dialer{
+		Timeout:         10 * time.Second,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 3},
+	}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           d.DialContext,
+		ForceAttemptHTTP2:     true,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		MaxIdleConns:          512,
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       90 * time.Second,
+		DisableCompression:    true, // answers are bounded by their size on the wire
+	}
+}
+
+// httpLink speaks Streamable HTTP: with sessions in the older era, without in the
+// modern one.
+type httpLink struct {
+	c       *Conn
+	client  *http.Client
+	owned   *http.Transport // nil when the transport belongs to the caller
+	session atomic.Pointer[string]
+	renewal singleflight.Group
+	closed  chan struct{}
+	closing atomic.Bool
+	stream  atomic.Bool // the GET stream of the older era is open
+}
+
+func newHTTPLink(c *Conn) *httpLink {
+	l := &httpLink{c: c, closed: make(chan struct{})}
+	rt := c.opt.Transport
+	if rt == nil {
+		l.owned = NewTransport()
+		rt = l.owned
+	}
+	l.client = newClient(rt)
+	return l
+}
+
+// newClient follows redirects only within the origin that was asked, so that
+// neither credentials nor requests travel elsewhere.
+func newClient(rt http.RoundTripper) *http.Client {
+	return &http.Client{Transport: rt, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if len(via) >= 5 {
+			return errors.New("more than 5 redirects")
+		}
+		if from := via[0].URL; req.URL.Scheme != from.Scheme || req.URL.Host != from.Host {
+			return fmt.Errorf("%w (%s://%s)", errRedirect, req.URL.Scheme, req.URL.Host)
+		}
+		return nil
+	}}
+}
+
+func (l *httpLink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
+	ctx, stop := l.bound(ctx)
+	defer stop()
+	session := l.session.Load()
+	m, err := l.try(ctx, x, session)
+	var status *StatusError
+	if session == nil || x.method == wire.MethodInitialize || !errors.As(err, &status) || status.Status != http.StatusNotFound {
+		return m, err
+	}
+	// The server has forgotten our session and therefore did nothing: start a new
+	// one, then ask again.
+	if session, err = l.renew(ctx, session); err != nil {
+		return wire.Message{}, err
+	}
+	return l.try(ctx, x, session)
+}
+
+// bound ends a request with the connection.
+func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(l.c.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (l *httpLink) try(ctx context.Context, x *exchange, session *string) (wire.Message, error) {
+	resp, err := l.post(ctx, x.body, x.header, x.version, session)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	defer drain(resp.Body)
+	if x.method == wire.MethodInitialize && resp.StatusCode == http.StatusOK {
+		if id := resp.Header.Get(wire.HeaderSession); id != "" {
+			l.session.Store(&id)
+		}
+	}
+	return l.read(ctx, resp, x)
+}
+
+// drain reads what is left of a short body, so that the connection can be kept.
+func drain(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 4096)
+	_ = body.Close()
+}
+
+func (l *httpLink) post(ctx context.Context, body []byte, header http.Header, version string, session *string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.c.server.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, l.transport("connect", false, err)
+	}
+	l.setHeader(req, version, session)
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	return l.do(req)
+}
+
+// setHeader puts on what every request carries: configured headers first, so that
+// they cannot replace the protocol's own.
+func (l *httpLink) setHeader(req *http.Request, version string, session *string) {
+	for _, name := range sortedKeys(l.c.server.Headers) {
+		req.Header.Set(name, l.c.server.Headers[name])
+	}
+	if version != "" {
+		req.Header.Set(wire.HeaderVersion, version)
+	}
+	if session != nil && !wire.Modern(version) {
+		req.Header.Set(wire.HeaderSession, *session)
+	}
+}
+
+func (l *httpLink) do(req *http.Request) (*http.Response, error) {
+	if l.c.opt.Authorize != nil {
+		if err := l.c.opt.Authorize(req); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.c.server.Name, err)
+		}
+	}
+	resp, err := l.client.Do(req)
+	if err == nil {
+		return resp, nil
+	}
+	if l.closing.Load() {
+		return nil, fmt.Errorf("%s: %w", l.c.server.Name, ErrClosed)
+	}
+	if errors.Is(err, errRedirect) {
+		return nil, &ProtocolError{Server: l.c.server.Name, Msg: "set url to the new address if you trust it", Err: urlCause(err)}
+	}
+	op, written := "receive", true
+	if neverWritten(err) {
+		op, written = "connect", false
+	}
+	return nil, l.transport(op, written, urlCause(err))
+}
+
+// urlCause drops the URL from an error of net/http: it may carry a secret.
+func urlCause(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		return ue.Err
+	}
+	return err
+}
+
+// neverWritten reports whether the request cannot have reached the server. Only
+// failures to connect are certain.
+func neverWritten(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	var dns *net.DNSError
+	return errors.As(err, &dns) || isTLSError(err)
+}
+
+func (l *httpLink) transport(op string, written bool, err error) error {
+	return &TransportError{Server: l.c.server.Name, Op: op, Written: written, Err: err}
+}
+
+// read turns an HTTP answer into the response to x.
+func (l *httpLink) read(ctx context.Context, resp *http.Response, x *exchange) (wire.Message, error) {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode == http.StatusOK && kind == "text/event-stream" {
+		return l.readStream(ctx, resp, x)
+	}
+	if err := l.refused(resp); err != nil {
+		return wire.Message{}, err
+	}
+	if kind != "application/json" {
+		return wire.Message{}, l.status(resp, kind)
+	}
+	body, err := l.readBody(resp.Body)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	m, err := l.pick(body, x)
+	if err != nil && resp.StatusCode != http.StatusOK {
+		return wire.Message{}, l.status(resp, "JSON that is no MCP answer")
+	}
+	return m, err
+}
+
+// refused recognises the answers that say something about us, not about the
+// request.
+func (l *httpLink) refused(resp *http.Response) error {
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		e := &UnauthorizedError{Server: l.c.server.Name, Status: resp.StatusCode, Challenges: ParseChallenges(resp.Header.Values("WWW-Authenticate"))}
+		if resp.StatusCode == http.StatusUnauthorized || e.InsufficientScope() {
+			return e
+		}
+	case http.StatusTooManyRequests:
+		return &RateLimitedError{Server: l.c.server.Name, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	}
+	return nil
+}
+
+// retryAfter reads seconds or a date; nonsense and the past are 0.
+func retryAfter(v string) time.Duration {
+	if s, err := strconv.ParseInt(v, 10, 32); err == nil {
+		return max(0, time.Duration(s)*time.Second)
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(0, time.Until(t))
+	}
+	return 0
+}
+
+func (l *httpLink) status(resp *http.Response, what string) error {
+	if what == "" {
+		what = "no MCP answer"
+	}
+	return &StatusError{Server: l.c.server.Name, Status: resp.StatusCode, What: what}
+}
+
+func (l *httpLink) readBody(r io.Reader) ([]byte, error) {
+	limit := l.c.server.MaxMessageBytes
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, l.transport("receive", true, err)
+	}
+	if int64(len(body)) > limit {
+		l.c.counts.tooLarge.Add(1)
+		return nil, &TooLargeError{Server: l.c.server.Name, Limit: limit}
+	}
+	return body, nil
+}
+
+// pick finds the response to x in a JSON body, which may be a batch.
+func (l *httpLink) pick(body []byte, x *exchange) (wire.Message, error) {
+	parts, err := wire.SplitBatch(body)
+	if err != nil {
+		return wire.Message{}, l.protocol("its answer is no JSON", err)
+	}
+	for _, part := range parts {
+		m, err := wire.Parse(part)
+		if err != nil {
+			return wire.Message{}, l.protocol("its answer cannot be read", err)
+		}
+		if m.Kind() == wire.Response && answers(m, x) {
+			return m, nil
+		}
+		if m.Kind() == wire.Notification {
+			l.c.router.notification(x, m)
+		}
+	}
+	return wire.Message{}, l.protocol("it answered another request than the one asked", nil)
+}
+
+// answers reports whether m is the response to x. An error about a message that
+// the server could not read has no id of its own.
+func answers(m wire.Message, x *exchange) bool {
+	n, ok := m.ID.Int()
+	return ok && n == x.id || m.Error != nil && (m.ID.Null() || !m.ID.Present())
+}
+
+func (l *httpLink) protocol(msg string, err error) error {
+	return &ProtocolError{Server: l.c.server.Name, Msg: msg, Err: err}
+}
+
+func (l *httpLink) send(ctx context.Context, body []byte) error {
+	ctx, stop := l.bound(ctx)
+	defer stop()
+	var header http.Header
+	if wire.Modern(l.c.version) {
+		if m, err := wire.Parse(body); err == nil && m.Method != "" {
+			header = http.Header{wire.HeaderMethod: {m.Method}}
+		}
+	}
+	resp, err := l.post(ctx, body, header, l.c.version, l.session.Load())
+	if err != nil {
+		return err
+	}
+	defer drain(resp.Body)
+	if err := l.refused(resp); err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return l.status(resp, "in answer to a notification")
+	}
+	return nil
+}
+
+// cancel: in the modern era the stream was closed with the caller's context, and
+// that is the cancellation. The older era needs to be told.
+func (l *httpLink) cancel(x *exchange, reason string) {
+	if wire.Modern(x.version) {
+		return
+	}
+	ctx, stop := context.WithTimeout(l.c.life, cancelTimeout)
+	defer stop()
+	_ = l.send(ctx, cancelled(x, reason)) // best effort: the caller has left
+}
+
+// renew starts a new session in place of old; concurrent callers share one.
+func (l *httpLink) renew(ctx context.Context, old *string) (*string, error) {
+	ch := l.renewal.DoChan("", func() (any, error) {
+		if now := l.session.Load(); now != old {
+			return now, nil // somebody else was faster
+		}
+		l.session.Store(nil)
+		rctx, stop := context.WithTimeout(l.c.life, max(l.c.server.Timeouts.Connect, config.DefaultConnectTimeout))
+		defer stop()
+		if err := l.c.reinitialize(rctx); err != nil {
+			return nil, err
+		}
+		return l.session.Load(), nil
+	})
+	select {
+	case r := <-ch:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*string), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *httpLink) done() <-chan struct{} { return l.closed }
+
+// close deletes the session, so that the server need not wait for its end.
+func (l *httpLink) close() error {
+	if l.closing.Swap(true) {
+		<-l.closed
+		return nil
+	}
+	if session := l.session.Load(); session != nil && !wire.Modern(l.c.version) {
+		ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
+		defer stop()
+		if req, err := http.NewRequestWithContext(ctx, http.MethodDelete, l.c.server.URL, nil); err == nil {
+			l.setHeader(req, l.c.version, session)
+			if resp, err := l.do(req); err == nil {
+				drain(resp.Body)
+			}
+		}
+	}
+	if l.owned != nil {
+		l.owned.CloseIdleConnections()
+	}
+	close(l.closed)
+	return nil
+}

@@ -1,0 +1,85 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// Subscription says which changes a caller wants to hear of.
+type Subscription struct {
+	Tools     bool     `json:"toolsListChanged,omitempty"`
+	Prompts   bool     `json:"promptsListChanged,omitempty"`
+	Resources bool     `json:"resourcesListChanged,omitempty"`
+	URIs      []string `json:"resourceSubscriptions,omitempty"`
+}
+
+// listenHealthy is how long a stream must have lived for its end not to count as
+// one failure more.
+const listenHealthy = 30 * time.Second
+
+// Listen hears changes until ctx ends and hands them to on, which must not block.
+// In the modern era it keeps a `subscriptions/listen` request open and opens it
+// again, with backoff, when it breaks; a refusal by the server ends it. In the
+// older era list changes come by themselves to Options.OnNotification, so only
+// resources have to be subscribed to.
+func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Message)) error {
+	if !wire.Modern(c.version) {
+		return c.subscribe(ctx, want.URIs)
+	}
+	params, err := json.Marshal(struct {
+		Notifications Subscription `json:"notifications"`
+	}{want})
+	if err != nil {
+		return err
+	}
+	wait := backoff{first: time.Second, limit: time.Minute}
+	for {
+		began := time.Now()
+		_, err := c.Do(ctx, Request{Method: wire.MethodListen, Params: params, OnNotification: func(m wire.Message) {
+			if m.Method != wire.MethodNotifyListenOK {
+				on(m)
+			}
+		}})
+		var refused *wire.Error
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &refused), errors.Is(err, ErrUnauthorized), errors.Is(err, ErrClosed):
+			return err
+		case gone(c.Done()):
+			return err // a new connection listens anew
+		}
+		if time.Since(began) > listenHealthy {
+			wait.reset()
+		}
+		if err := sleep(ctx, wait.next()); err != nil {
+			return err
+		}
+	}
+}
+
+func gone(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *Conn) subscribe(ctx context.Context, uris []string) error {
+	for _, uri := range uris {
+		params, err := json.Marshal(map[string]string{"uri": uri})
+		if err != nil {
+			return err
+		}
+		if _, err := c.Do(ctx, Request{Method: wire.MethodSubscribe, Params: params}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

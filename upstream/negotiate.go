@@ -1,0 +1,211 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// errDiedOnProbe marks a child that ended while it was asked for its era.
+var errDiedOnProbe = errors.New("the server exited when it was asked which protocol it speaks")
+
+// negotiate finds the era: `server/discover` first, `initialize` when the answer
+// is anything but a modern one, both side by side when there is no answer within
+// the budget. So a slow start costs nothing and a silent server is not waited for.
+func (c *Conn) negotiate(ctx context.Context) error {
+	if v := c.opt.Version; v != "" && !wire.Modern(v) {
+		result, err := c.handshake(ctx)
+		if err == nil {
+			return c.initialized(ctx, result)
+		}
+		if !modernRefusal(err) {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	probe := c.probe(ctx, wire.Newest)
+	timer := time.NewTimer(c.opt.ProbeTimeout)
+	defer timer.Stop()
+	var handshake chan probeAnswer
+	legacy := func() {
+		if handshake == nil {
+			handshake = c.ask("", func() ([]byte, error) { return c.handshake(ctx) })
+		}
+	}
+	for {
+		select {
+		case a := <-probe:
+			v, verdict := c.judge(ctx, a)
+			switch verdict {
+			case isModern:
+				return nil
+			case tryVersion:
+				probe = c.probe(ctx, v)
+			case isLegacy:
+				probe = nil
+				legacy()
+			case isFinal:
+				return c.diedOnProbe(a.err)
+			}
+		case <-timer.C:
+			legacy()
+		case a := <-handshake:
+			if probe != nil && modernRefusal(a.err) {
+				handshake = nil // only the probe's answer can help
+				continue
+			}
+			if a.err != nil {
+				return a.err
+			}
+			return c.initialized(ctx, a.result)
+		}
+	}
+}
+
+// diedOnProbe marks the death of a child, so that a fresh one can be spared the
+// probe.
+func (c *Conn) diedOnProbe(err error) error {
+	if _, stdio := c.link.(*stdioLink); stdio && errors.Is(err, ErrTransport) {
+		return fmt.Errorf("%w: %w", errDiedOnProbe, err)
+	}
+	return err
+}
+
+// modernRefusal reports whether a server refused `initialize` because it only
+// speaks the modern era.
+func modernRefusal(err error) bool {
+	var we *wire.Error
+	return errors.As(err, &we) && (wire.ModernCode(we.Code) || we.Code == wire.CodeMethodNotFound)
+}
+
+// probeAnswer is what came back from one of the two questions.
+type probeAnswer struct {
+	version string // the revision that was offered
+	result  []byte
+	err     error
+}
+
+func (c *Conn) probe(ctx context.Context, version string) chan probeAnswer {
+	return c.ask(version, func() ([]byte, error) {
+		return c.do(ctx, Request{Method: wire.MethodDiscover}, version)
+	})
+}
+
+func (c *Conn) ask(version string, question func() ([]byte, error)) chan probeAnswer {
+	ch := make(chan probeAnswer, 1)
+	c.wg.Go(func() {
+		result, err := question()
+		ch <- probeAnswer{version, result, err}
+	})
+	return ch
+}
+
+type verdict int
+
+const (
+	isModern   verdict = iota // c is set up
+	tryVersion                // ask again with the returned version
+	isLegacy                  // go on with initialize
+	isFinal                   // the answer's error ends the dialling
+)
+
+// judge decides what an answer to the probe means. The fallback is keyed to no
+// error code: whatever only a modern server can say is modern, what says nothing
+// about the era (no login, no network) is final, everything else is older.
+func (c *Conn) judge(ctx context.Context, a probeAnswer) (string, verdict) {
+	if a.err == nil {
+		versions := supportedVersions(a.result)
+		v, modern := bestModern(versions)
+		if !modern {
+			return "", isLegacy
+		}
+		c.adopt(v, a.result)
+		return v, isModern
+	}
+	var we *wire.Error
+	switch {
+	case errors.As(a.err, &we) && we.Code == wire.CodeUnsupportedVersion:
+		if v, modern := bestModern(wire.UnsupportedVersions(we)); modern && v != a.version {
+			return v, tryVersion
+		}
+		return "", isLegacy
+	case errors.As(a.err, &we):
+		return "", isLegacy
+	case ctx.Err() != nil, errors.Is(a.err, ErrUnauthorized), errors.Is(a.err, ErrRateLimited), errors.Is(a.err, ErrClosed):
+		return "", isFinal
+	case errors.Is(a.err, ErrTransport), errors.Is(a.err, errRedirect):
+		return "", isFinal
+	}
+	return "", isLegacy
+}
+
+func supportedVersions(result []byte) []string {
+	var r struct {
+		SupportedVersions []string `json:"supportedVersions"`
+	}
+	if json.Unmarshal(result, &r) != nil {
+		return nil
+	}
+	return r.SupportedVersions
+}
+
+// bestModern picks the newest revision of the modern era that both sides know.
+func bestModern(offered []string) (string, bool) {
+	for _, v := range wire.Versions() {
+		for _, o := range offered {
+			if o == v && wire.Modern(v) {
+				return v, true
+			}
+		}
+	}
+	return "", false
+}
+
+// adopt takes over what the server said in answer to the probe.
+func (c *Conn) adopt(version string, result []byte) {
+	c.version = version
+	c.info = ServerInfo{Version: version, Raw: result, Instructions: jsonx.GetText(result, "instructions")}
+	c.info.Capabilities, _ = jsonx.Get(result, "capabilities")
+	c.info.Info, _ = jsonx.Path(result, "_meta", wire.MetaServerInfo)
+}
+
+// reinitialize performs the handshake again on a connection in use: the server
+// has lost our session. What it says about itself this time is not taken over.
+func (c *Conn) reinitialize(ctx context.Context) error {
+	if _, err := c.handshake(ctx); err != nil {
+		return err
+	}
+	return c.link.send(ctx, wire.AppendNotification(nil, wire.MethodNotifyInit, nil))
+}
+
+// handshake sends initialize and returns the raw result.
+func (c *Conn) handshake(ctx context.Context) ([]byte, error) {
+	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":%s,"clientInfo":%s}`, wire.NewestLegacy, c.opt.Capabilities, c.opt.clientInfo())
+	return c.do(ctx, Request{Method: wire.MethodInitialize, Params: params}, "")
+}
+
+// initialized takes over the answer to the handshake and completes it.
+func (c *Conn) initialized(ctx context.Context, result []byte) error {
+	version := jsonx.GetText(result, "protocolVersion")
+	if !wire.Known(version) || wire.Modern(version) {
+		return &ProtocolError{Server: c.server.Name, Msg: fmt.Sprintf("it wants protocol version %q; usher speaks %s", version, strings.Join(wire.Versions(), ", "))}
+	}
+	c.version = version
+	c.info = ServerInfo{Version: version, Raw: result, Instructions: jsonx.GetText(result, "instructions")}
+	c.info.Capabilities, _ = jsonx.Get(result, "capabilities")
+	c.info.Info, _ = jsonx.Get(result, "serverInfo")
+	if err := c.link.send(ctx, wire.AppendNotification(nil, wire.MethodNotifyInit, nil)); err != nil {
+		return err
+	}
+	if l, ok := c.link.(*httpLink); ok && (c.opt.OnNotification != nil || c.opt.OnRequest != nil) {
+		l.openStream()
+	}
+	return nil
+}

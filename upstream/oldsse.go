@@ -1,0 +1,161 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// oldSSELink speaks the HTTP+SSE transport of 2024-11-05: one event stream on
+// which everything arrives, and an endpoint, named by the stream's first event, to
+// which everything is posted.
+type oldSSELink struct {
+	*httpLink
+	endpoint string
+	gone     chan struct{}
+	ended    atomic.Bool
+}
+
+func newOldSSELink(ctx context.Context, c *Conn) (*oldSSELink, error) {
+	l := &oldSSELink{httpLink: newHTTPLink(c), gone: make(chan struct{})}
+	// The stream outlives the dialling, so it hangs on the connection's life; the
+	// dialling's end is watched until the endpoint is known.
+	stop := context.AfterFunc(ctx, c.stop)
+	resp, err := l.get(c.life, "")
+	if err == nil {
+		err = l.begin(resp)
+	}
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		c.stop()
+		if ctx.Err() != nil {
+			err = ended(ctx, c.server.Name, "opening the event stream", ctx.Err())
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// begin reads the endpoint and leaves a reader behind.
+func (l *oldSSELink) begin(resp *http.Response) error {
+	r := wire.NewEvents(resp.Body, l.c.server.MaxMessageBytes)
+	for {
+		ev, err := r.Next()
+		if err != nil {
+			_ = resp.Body.Close()
+			return l.transport("receive", false, fmt.Errorf("%w: %w", errStreamEnded, err))
+		}
+		if ev.Type != "endpoint" {
+			continue
+		}
+		if l.endpoint, err = l.resolve(string(ev.Data)); err != nil {
+			_ = resp.Body.Close()
+			return err
+		}
+		l.c.wg.Go(func() { l.listen(resp, r) })
+		return nil
+	}
+}
+
+// resolve makes the endpoint absolute. It must stay within the origin that the
+// user configured: credentials go there.
+func (l *oldSSELink) resolve(endpoint string) (string, error) {
+	base, err := url.Parse(l.c.server.URL)
+	if err != nil {
+		return "", l.protocol("its url cannot be read", err)
+	}
+	u, err := base.Parse(endpoint)
+	if err != nil {
+		return "", l.protocol("it names an endpoint that is no URL", err)
+	}
+	if u.Scheme != base.Scheme || u.Host != base.Host {
+		return "", l.protocol("it names an endpoint at another origin", errRedirect)
+	}
+	return u.String(), nil
+}
+
+func (l *oldSSELink) listen(resp *http.Response, r *wire.Events) {
+	defer func() { _ = resp.Body.Close() }()
+	for {
+		ev, err := r.Next()
+		var long *wire.TooLongError
+		if errors.As(err, &long) {
+			l.c.tooLarge(wire.PeekID(long.Prefix))
+			continue
+		}
+		if err != nil {
+			l.c.router.fail(l.transport("receive", true, fmt.Errorf("%w: %w", errStreamEnded, err)))
+			close(l.gone)
+			return
+		}
+		if ev.Type == "message" {
+			l.c.receive(ev.Data, l.answerRequest)
+		}
+	}
+}
+
+func (l *oldSSELink) answerRequest(m wire.Message) {
+	l.c.wg.Go(func() {
+		body := l.c.router.request(l.c.life, nil, m)
+		if err := l.send(l.c.life, body); err != nil && l.c.life.Err() == nil {
+			l.c.log.Warn("an answer could not be delivered", "method", m.Method, "error", err)
+		}
+	})
+}
+
+func (l *oldSSELink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
+	if err := l.send(ctx, x.body); err != nil {
+		return wire.Message{}, err
+	}
+	select {
+	case o := <-x.reply:
+		return o.msg, o.err
+	case <-ctx.Done():
+		return wire.Message{}, ctx.Err()
+	}
+}
+
+func (l *oldSSELink) send(ctx context.Context, body []byte) error {
+	ctx, stop := l.bound(ctx)
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return l.transport("send", false, err)
+	}
+	l.setHeader(req, l.c.version, nil)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := l.do(req)
+	if err != nil {
+		return err
+	}
+	defer drain(resp.Body)
+	if err := l.refused(resp); err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return l.status(resp, "in answer to a message")
+	}
+	return nil
+}
+
+func (l *oldSSELink) cancel(x *exchange, reason string) {
+	ctx, stop := context.WithTimeout(l.c.life, cancelTimeout)
+	defer stop()
+	_ = l.send(ctx, cancelled(x, reason)) // best effort: the caller has left
+}
+
+func (l *oldSSELink) done() <-chan struct{} { return l.gone }
+
+func (l *oldSSELink) close() error {
+	l.c.stop()
+	<-l.gone
+	return l.httpLink.close()
+}

@@ -1,0 +1,234 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/process"
+)
+
+// stdioLink speaks with a child over its standard streams.
+type stdioLink struct {
+	c     *Conn
+	child *process.Child
+	queue chan *job
+	gone  chan struct{} // closed when the reader has ended
+	sem   chan struct{} // bounds requests of the server under way
+}
+
+// job is one line to be written. Whoever gets claimed first decides its fate: the
+// writer writes it, or the caller has left before that.
+type job struct {
+	body    []byte
+	claimed atomic.Bool
+	done    chan error
+}
+
+// errNotSent says that a line never left, so that a repeat is safe.
+var errNotSent = errors.New("the request was not sent")
+
+// maxServerRequests bounds how many requests of one server wait for our answer.
+const maxServerRequests = 32
+
+func newStdioLink(ctx context.Context, c *Conn) (*stdioLink, error) {
+	child, err := process.Start(ctx, process.Options{
+		Command: c.server.Command, Args: c.server.Args, Dir: c.server.Cwd,
+		Env:  process.SafeEnv(os.Environ(), c.server.Env),
+		Shim: c.opt.Executable, Stderr: c.opt.Stderr, Grace: c.opt.Grace, Kill: c.opt.Kill,
+	})
+	if err != nil {
+		return nil, &TransportError{Server: c.server.Name, Op: "start", Err: err}
+	}
+	l := &stdioLink{
+		c: c, child: child, queue: make(chan *job), gone: make(chan struct{}),
+		sem: make(chan struct{}, maxServerRequests),
+	}
+	c.wg.Go(l.write)
+	c.wg.Go(l.read)
+	return l, nil
+}
+
+func (l *stdioLink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
+	if err := l.write1(ctx, x.body); err != nil {
+		return wire.Message{}, err
+	}
+	select {
+	case o := <-x.reply:
+		return o.msg, o.err
+	case <-ctx.Done():
+		return wire.Message{}, ctx.Err()
+	}
+}
+
+func (l *stdioLink) send(ctx context.Context, body []byte) error { return l.write1(ctx, body) }
+
+func (l *stdioLink) cancel(x *exchange, reason string) {
+	ctx, stop := context.WithTimeout(l.c.life, cancelTimeout)
+	defer stop()
+	_ = l.write1(ctx, cancelled(x, reason)) // a child that is gone needs no cancel
+}
+
+// write1 hands one message to the writer and waits until it is written.
+func (l *stdioLink) write1(ctx context.Context, body []byte) error {
+	j := &job{body: body, done: make(chan error, 1)}
+	select {
+	case l.queue <- j:
+	case <-l.gone:
+		return l.transport("send", false, l.exit())
+	case <-ctx.Done():
+		return l.transport("send", false, errNotSent)
+	}
+	select {
+	case err := <-j.done:
+		return err
+	case <-ctx.Done():
+		if j.claimed.CompareAndSwap(false, true) {
+			return l.transport("send", false, errNotSent)
+		}
+		return l.transport("send", true, ctx.Err())
+	}
+}
+
+// write is the one writer, so that a child that does not read holds up nobody who
+// has a deadline.
+func (l *stdioLink) write() {
+	for {
+		select {
+		case <-l.gone:
+			return
+		case j := <-l.queue:
+			if !j.claimed.CompareAndSwap(false, true) {
+				continue
+			}
+			n, err := l.child.Stdin().Write(append(j.body, '\n'))
+			if err != nil {
+				err = l.transport("send", n > 0, err)
+			}
+			j.done <- err
+		}
+	}
+}
+
+func (l *stdioLink) read() {
+	lines := wire.NewLines(l.child.Stdout(), l.c.server.MaxMessageBytes)
+	for {
+		line, err := lines.Next()
+		var long *wire.TooLongError
+		if errors.As(err, &long) {
+			if looksLikeMessage(long.Prefix) {
+				l.c.tooLarge(wire.PeekID(long.Prefix))
+			} else {
+				l.c.garbage(long.Prefix, err)
+			}
+			continue
+		}
+		if err != nil {
+			l.end(err)
+			return
+		}
+		l.c.receive(line, l.answer)
+	}
+}
+
+func looksLikeMessage(prefix []byte) bool {
+	return len(prefix) > 0 && (prefix[0] == '{' || prefix[0] == '[')
+}
+
+// receive hands a line or event to whom it is meant for.
+func (c *Conn) receive(raw []byte, answer func(wire.Message)) {
+	m, err := wire.Parse(raw)
+	if errors.Is(err, wire.ErrBatch) {
+		parts, err := wire.SplitBatch(raw)
+		if err != nil {
+			c.garbage(raw, err)
+			return
+		}
+		for _, part := range parts {
+			if len(part) > 0 && part[0] == '{' {
+				c.receive(part, answer)
+			}
+		}
+		return
+	}
+	if err != nil {
+		c.garbage(raw, err)
+		var env *wire.EnvelopeError
+		if errors.As(err, &env) && env.ID.Present() && !env.ID.Null() {
+			if x := c.router.take(env.ID); x != nil {
+				x.reply <- outcome{err: &ProtocolError{Server: c.server.Name, Msg: "its answer cannot be read", Err: err}}
+			}
+		}
+		return
+	}
+	switch m.Kind() {
+	case wire.Response:
+		c.router.response(m)
+	case wire.Notification:
+		c.router.notification(nil, m)
+	case wire.Request:
+		answer(m)
+	}
+}
+
+// answer lets a request of the server be answered in the background: a person may
+// have to be asked.
+func (l *stdioLink) answer(m wire.Message) {
+	select {
+	case l.sem <- struct{}{}:
+	default:
+		m := wire.AppendError(nil, m.ID, wire.Errorf(wire.CodeInternal, "too many requests at once").JSON())
+		l.c.wg.Go(func() { _ = l.write1(l.c.life, m) })
+		return
+	}
+	l.c.wg.Go(func() {
+		defer func() { <-l.sem }()
+		_ = l.write1(l.c.life, l.c.router.request(l.c.life, nil, m)) // a dead child is noticed by the reader
+	})
+}
+
+// end ends everything that waits: the child's output is over, so the child is
+// taken down too.
+func (l *stdioLink) end(err error) {
+	_ = l.child.Stop() // its exit is reported below
+	if exit := l.exit(); exit != nil || errors.Is(err, io.EOF) {
+		err = exit
+	}
+	l.c.router.fail(l.transport("receive", true, err))
+	close(l.gone)
+}
+
+// exit says how the child ended, with its last words.
+func (l *stdioLink) exit() error {
+	err := l.child.Err()
+	if err == nil {
+		err = errors.New("the server exited")
+	} else {
+		err = fmt.Errorf("the server exited: %w", err)
+	}
+	if lines := l.child.Stderr().Lines(); len(lines) > 0 {
+		err = fmt.Errorf("%w; its last words: %.200q", err, lines[len(lines)-1].Text)
+	}
+	return err
+}
+
+func (l *stdioLink) transport(op string, written bool, err error) error {
+	return &TransportError{Server: l.c.server.Name, Op: op, Written: written, Err: err}
+}
+
+func (l *stdioLink) done() <-chan struct{} { return l.gone }
+
+func (l *stdioLink) close() error {
+	err := l.child.Stop()
+	<-l.gone
+	return err
+}
+
+// sortedKeys keeps the order of headers and variables the same at every start.
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,232 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// Reconnection times of event streams in the older era.
+const (
+	defaultRetry = time.Second
+	maxRetry     = 30 * time.Second
+)
+
+// position is where in a resumable stream we are.
+type position struct {
+	lastID string
+	retry  time.Duration
+}
+
+// readStream reads events until the response to x comes. In the older era a
+// stream that breaks may be resumed where the server numbers its events; in the
+// modern one the request would have to be asked again, which is not ours to
+// decide.
+func (l *httpLink) readStream(ctx context.Context, resp *http.Response, x *exchange) (wire.Message, error) {
+	pos := position{retry: defaultRetry}
+	m, err := l.events(ctx, resp, x, &pos)
+	for attempt := 0; errors.Is(err, errStreamEnded) && pos.lastID != "" && !wire.Modern(x.version) && attempt < maxResumes; attempt++ {
+		if err := sleep(ctx, pos.retry); err != nil {
+			return wire.Message{}, err
+		}
+		var again *http.Response
+		if again, err = l.get(ctx, pos.lastID); err != nil {
+			return wire.Message{}, err
+		}
+		m, err = l.events(ctx, again, x, &pos)
+	}
+	if errors.Is(err, errStreamEnded) {
+		return m, l.transport("receive", true, err)
+	}
+	return m, err
+}
+
+// maxResumes bounds how often one answer's stream is picked up again; the
+// caller's deadline is usually shorter.
+const maxResumes = 100
+
+// errStreamEnded says that an event stream ended before the answer came.
+var errStreamEnded = errors.New("the event stream ended before the answer")
+
+// events reads one event stream. x is the request it belongs to, nil for the
+// stream of the whole session.
+func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange, pos *position) (wire.Message, error) {
+	defer func() { _ = resp.Body.Close() }()
+	r := wire.NewEvents(resp.Body, l.c.server.MaxMessageBytes)
+	for {
+		ev, err := r.Next()
+		var long *wire.TooLongError
+		if errors.As(err, &long) {
+			if m, err, final := l.longEvent(long, x); final {
+				return m, err
+			}
+			continue
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return wire.Message{}, ctx.Err()
+			}
+			return wire.Message{}, fmt.Errorf("%w: %w", errStreamEnded, err)
+		}
+		if ev.HasID {
+			pos.lastID = ev.ID
+		}
+		if ev.Retry > 0 {
+			pos.retry = min(ev.Retry, maxRetry)
+		}
+		if ev.Type != "message" || len(ev.Data) == 0 {
+			continue
+		}
+		if m, err, final := l.event(ctx, ev.Data, x); final {
+			return m, err
+		}
+	}
+}
+
+func (l *httpLink) longEvent(long *wire.TooLongError, x *exchange) (wire.Message, error, bool) {
+	l.c.counts.tooLarge.Add(1)
+	id, known := wire.PeekID(long.Prefix)
+	n, ours := id.Int()
+	if x != nil && (!known || ours && n == x.id) {
+		return wire.Message{}, &TooLargeError{Server: l.c.server.Name, Limit: long.Limit}, true
+	}
+	return wire.Message{}, nil, false
+}
+
+// event handles one message of a stream and reports whether it ended the wait.
+func (l *httpLink) event(ctx context.Context, data []byte, x *exchange) (wire.Message, error, bool) {
+	parts, err := wire.SplitBatch(data)
+	if err != nil {
+		l.c.garbage(data, err)
+		return wire.Message{}, nil, false
+	}
+	for _, part := range parts {
+		m, err := wire.Parse(part)
+		if err != nil {
+			l.c.garbage(part, err)
+			var env *wire.EnvelopeError
+			if n, ours := envelopeID(err, &env); x != nil && ours && n == x.id {
+				return wire.Message{}, l.protocol("its answer cannot be read", err), true
+			}
+			continue
+		}
+		switch m.Kind() {
+		case wire.Response:
+			if x != nil && answers(m, x) {
+				return m, nil, true
+			}
+			l.c.router.response(m)
+		case wire.Notification:
+			l.c.router.notification(x, m)
+		case wire.Request:
+			l.answer(ctx, x, m)
+		}
+	}
+	return wire.Message{}, nil, false
+}
+
+func envelopeID(err error, env **wire.EnvelopeError) (int64, bool) {
+	if !errors.As(err, env) {
+		return 0, false
+	}
+	return (*env).ID.Int()
+}
+
+// answer posts the answer to a request that came on a stream.
+func (l *httpLink) answer(ctx context.Context, x *exchange, m wire.Message) {
+	l.c.wg.Go(func() {
+		ctx, stop := context.WithCancel(ctx)
+		defer context.AfterFunc(l.c.life, stop)()
+		defer stop()
+		body := l.c.router.request(ctx, x, m)
+		if err := l.send(ctx, body); err != nil && ctx.Err() == nil {
+			l.c.log.Warn("an answer could not be delivered", "method", m.Method, "error", err)
+		}
+	})
+}
+
+// get opens an event stream of the older era, from lastID on where given.
+func (l *httpLink) get(ctx context.Context, lastID string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.c.server.URL, nil)
+	if err != nil {
+		return nil, l.transport("connect", false, err)
+	}
+	l.setHeader(req, l.c.version, l.session.Load())
+	req.Header.Set("Accept", "text/event-stream")
+	if lastID != "" {
+		req.Header.Set(wire.HeaderLastEvent, lastID)
+	}
+	resp, err := l.do(req)
+	if err != nil {
+		return nil, err
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode == http.StatusOK && kind == "text/event-stream" {
+		return resp, nil
+	}
+	defer drain(resp.Body)
+	if err := l.refused(resp); err != nil {
+		return nil, err
+	}
+	return nil, l.status(resp, kind)
+}
+
+// openStream keeps the session's own stream open, on which servers of the older
+// era send what belongs to no request. It ends with the connection, or when the
+// server does not offer it.
+func (l *httpLink) openStream() {
+	if l.stream.Swap(true) {
+		return
+	}
+	l.c.wg.Go(func() {
+		defer l.stream.Store(false)
+		pos := position{retry: defaultRetry}
+		wait := backoff{first: defaultRetry, limit: maxRetry}
+		for l.c.life.Err() == nil {
+			resp, err := l.get(l.c.life, pos.lastID)
+			var status *StatusError
+			if errors.As(err, &status) && status.Status < 500 || errors.Is(err, ErrUnauthorized) {
+				return
+			}
+			if err == nil {
+				wait.reset()
+				_, _ = l.events(l.c.life, resp, nil, &pos) // it always ends in an error; the next round decides
+				if sleep(l.c.life, pos.retry) != nil {
+					return
+				}
+				continue
+			}
+			if sleep(l.c.life, wait.next()) != nil {
+				return
+			}
+		}
+	})
+}
+
+// sleep waits, or returns the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// backoff doubles from first to limit, with full jitter on the upper half.
+type backoff struct{ first, limit, now time.Duration }
+
+func (b *backoff) next() time.Duration {
+	b.now = min(max(b.first, b.now*2), b.limit)
+	return b.now/2 + rand.N(b.now/2+1)
+}
+
+func (b *backoff) reset() { b.now = 0 }
