@@ -203,5 +203,5 @@ func (s *Server) askNoted(ctx context.Context, ex *exchange, method string, para
 	if err != nil {
 		detail = err.Error()
 	}
-	s.note(ex.sess, Entry{Event: "answered", Method: method, Detail: detail})
+	s.note(ex.sess, Entry{Event: EventAnswered, Method: method, Detail: detail})
 }

@@ -19,7 +19,7 @@ func (s *Server) before(ctx context.Context, ex *exchange) bool {
 		s.exit(ex.sess, "exit-on-probe")
 		return false
 	}
-	if v, ok := s.sw.fire("crash-loop", method); ok && s.countRequest() > v.number(0) {
+	if v, ok := s.sw.fire("crash-loop", method); ok && s.countRequest(ex.sess) > v.number(0) {
 		s.exit(ex.sess, "crash-loop")
 		return false
 	}
@@ -41,7 +41,15 @@ func (ss *switchSet) hit(s *Server, ex *exchange, name string) bool {
 	return ok
 }
 
-func (s *Server) countRequest() int {
+// countRequest counts what one process was asked: over stdio a connection is a
+// process, over HTTP the whole server is.
+func (s *Server) countRequest(sess *session) int {
+	if sess.transport == "stdio" {
+		sess.mu.Lock()
+		defer sess.mu.Unlock()
+		sess.served++
+		return sess.served
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++

@@ -34,11 +34,14 @@ func (s *Server) call(ctx context.Context, ex *exchange) ([]byte, error) {
 	if c.Args == nil {
 		c.Args = []byte(`{}`)
 	}
-	handle := s.generated(c.Name)
+	var handle Handler
 	for _, t := range tools {
 		if jsonx.GetText(t.Def, "name") == c.Name {
 			handle = t.Handle
 		}
+	}
+	if handle == nil && s.toolDef(c.Name) != nil {
+		handle = echo // one that only lists know, such as those of manytools
 	}
 	if handle == nil {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool %q", c.Name)
@@ -53,16 +56,6 @@ func (s *Server) call(ctx context.Context, ex *exchange) ([]byte, error) {
 		return result, err
 	}
 	return jsonx.Set(TextResult(err.Error()), "isError", []byte("true")), nil
-}
-
-// generated answers tools that only lists know, such as those of manytools.
-func (s *Server) generated(name string) Handler {
-	for _, def := range s.toolDefs() {
-		if jsonx.GetText(def, "name") == name {
-			return echo
-		}
-	}
-	return nil
 }
 
 // TextResult returns a result with one text.
@@ -141,7 +134,7 @@ type needInput struct {
 func (n *needInput) Error() string { return "input required: " + n.method }
 
 func (c *Call) inputRequired(n *needInput) []byte {
-	c.Note("asked", n.key)
+	c.Note(EventAsked, n.key)
 	request := fmt.Appendf(nil, `{"method":%s,"params":%s}`, jsonx.Quote(n.method), n.params)
 	return jsonx.Apply([]byte(`{"resultType":"input_required"}`),
 		jsonx.Edit{Key: "inputRequests", Value: jsonx.Set(nil, n.key, request)},

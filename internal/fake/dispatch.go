@@ -31,6 +31,7 @@ func (s *Server) admit(sess *session, out sink, msg wire.Message, h http.Header)
 	ex := &exchange{sess: sess, out: out, msg: msg, header: h}
 	p, bad := wire.ReadParams(msg.Params)
 	ex.p = p
+	sess.expect(msg.ID)
 	name, _ := p.NameFor(msg.Method)
 	s.note(sess, Entry{Event: EventRequest, Method: msg.Method, Name: name, ID: msg.ID.JSON(), Params: msg.Params, Headers: interesting(h)})
 	if bad != nil {
@@ -46,10 +47,17 @@ func (s *Server) admit(sess *session, out sink, msg wire.Message, h http.Header)
 		return ex
 	}
 	sess.mu.Lock()
-	ex.version, ex.caps = sess.version, sess.caps
 	ready := sess.ready
 	sess.mu.Unlock()
 	ex.refused = s.checkLegacy(msg.Method, ready)
+	if msg.Method == wire.MethodInitialize && ex.refused == nil {
+		// Here and not while serving, so that a client need not wait before it
+		// sends what comes next.
+		s.negotiate(ex)
+	}
+	sess.mu.Lock()
+	ex.version, ex.caps = sess.version, sess.caps
+	sess.mu.Unlock()
 	return ex
 }
 

@@ -60,6 +60,7 @@ func (s *Server) ListenOn(addr string) (url string, stop func(), err error) {
 	mux.Handle("/mcp", s.Handler())
 	mux.Handle("/sse", s.SSEHandler())
 	hs := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	s.note(nil, Entry{Event: EventStart, Transport: "http", Detail: l.Addr().String()})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -153,6 +154,11 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, msg wire.Mes
 		s.serve(sess.ctx, ex)
 	}()
 	defer func() { <-done }()
+	defer func() {
+		if r.Context().Err() == nil {
+			sess.cancel(errStopped)
+		}
+	}()
 	s.respond(w, r.Context(), ex, st)
 }
 
@@ -176,12 +182,7 @@ func (s *Server) checkMirror(ex *exchange) *wire.Error {
 	if ex.msg.Method != wire.MethodToolsCall {
 		return nil
 	}
-	for _, def := range s.toolDefs() {
-		if jsonx.GetText(def, "name") == ex.p.Name {
-			return checkParams(def, ex, mismatch)
-		}
-	}
-	return nil
+	return checkParams(s.toolDef(ex.p.Name), ex, mismatch)
 }
 
 func checkParams(def []byte, ex *exchange, mismatch func(string) *wire.Error) *wire.Error {

@@ -13,8 +13,12 @@ import (
 func (sess *session) newStream() *stream {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
-	st := newStream("s" + strconv.Itoa(len(sess.streams)+1))
-	sess.streams[st.id] = st
+	sess.lastStream++
+	st := newStream("s" + strconv.Itoa(sess.lastStream))
+	_, ids := sess.srv.sw.get("event-ids")
+	if v, _ := sess.srv.sw.get("sse-drop"); ids || v == "ids" {
+		sess.streams[st.id] = st
+	}
 	return st
 }
 
@@ -82,6 +86,7 @@ func (s *Server) pushStream(w http.ResponseWriter, r *http.Request, sess *sessio
 		return
 	}
 	defer sess.setPush(nil)
+	s.note(sess, Entry{Event: EventListening, Method: r.Method})
 	s.carry(w, r, sess, st, 0)
 }
 

@@ -38,6 +38,9 @@ const (
 	EventGet          = "get"          // an HTTP GET
 	EventDelete       = "delete"       // an HTTP DELETE
 	EventPost         = "post"         // an HTTP POST that was refused before it was read
+	EventListening    = "listening"    // the client opened a way for messages that belong to no request
+	EventAsked        = "asked"        // a modern call was answered with input_required; Detail is the key
+	EventAnswered     = "answered"     // the client answered a question of a switch; Detail is what
 	EventChild        = "child"        // a grandchild was started; Detail is its pid
 	EventExit         = "exit"         // the server exits; Detail says why
 	EventFault        = "fault"        // a switch fired; Name is the switch

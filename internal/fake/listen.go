@@ -17,9 +17,12 @@ type listen struct {
 	kinds []string // notification methods that were asked for
 	uris  []string
 
-	mu   sync.Mutex    // guards left; held while sending, so that the ack is first
-	left int           // notifications until the stream is dropped, -1 for never
 	drop chan struct{} // closed when it is dropped
+	over chan struct{} // closed when it ends in order
+
+	mu       sync.Mutex // guards what follows; held while sending, so that the ack is first
+	left     int        // notifications until the stream is dropped, -1 for never
+	finished bool
 }
 
 // listen serves a subscription until the client cancels it, the server closes or
@@ -29,7 +32,7 @@ func (s *Server) listen(ctx context.Context, ex *exchange) ([]byte, error) {
 	if jsonx.TypeOf(wanted) != "object" {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "params lack notifications")
 	}
-	l := &listen{id: ex.msg.ID, out: ex.out, left: -1, drop: make(chan struct{})}
+	l := &listen{id: ex.msg.ID, out: ex.out, left: -1, drop: make(chan struct{}), over: make(chan struct{})}
 	l.read(wanted)
 	v, dropping := s.sw.fire("listen-drop", ex.msg.Method)
 	if dropping {
@@ -43,13 +46,14 @@ func (s *Server) listen(ctx context.Context, ex *exchange) ([]byte, error) {
 		close(l.drop)
 	}
 	l.mu.Unlock()
+	s.note(ex.sess, Entry{Event: EventListening, Method: ex.msg.Method, ID: ex.msg.ID.JSON()})
 	select {
+	case <-l.over:
 	case <-l.drop:
 		s.note(ex.sess, Entry{Event: EventFault, Name: "listen-drop", Method: ex.msg.Method, ID: ex.msg.ID.JSON()})
 		ex.out.end()
 		<-ctx.Done()
 	case <-ctx.Done():
-	case <-s.ctx.Done():
 	}
 	return l.tag([]byte(`{}`)), nil
 }
@@ -93,6 +97,25 @@ func (l *listen) notify(method, uri string, params []byte) {
 	if l.left < -1 {
 		l.left = -1
 	}
+}
+
+func (l *listen) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.finished {
+		l.finished = true
+		close(l.over)
+	}
+}
+
+func (s *Server) allListens() []*listen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*listen
+	for l := range s.listens {
+		all = append(all, l)
+	}
+	return all
 }
 
 func (s *Server) setListen(l *listen, on bool) {

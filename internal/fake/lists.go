@@ -108,6 +108,32 @@ func (s *Server) toolDefs() [][]byte {
 	return defs
 }
 
+// toolDef returns the definition of one tool, nil when there is none.
+func (s *Server) toolDef(name string) []byte {
+	s.mu.Lock()
+	tools := s.tools
+	s.mu.Unlock()
+	for _, t := range tools {
+		if jsonx.GetText(t.Def, "name") == name {
+			return t.Def
+		}
+	}
+	var i int
+	if v, ok := s.sw.get("manytools"); ok {
+		if _, err := fmt.Sscanf(name, "tool_%d", &i); err == nil && i >= 0 && i < v.number(10000) {
+			return GeneratedTool(i)
+		}
+	}
+	if _, ok := s.sw.get("invalid-header-tools"); ok {
+		for _, def := range InvalidHeaderTools() {
+			if jsonx.GetText(def, "name") == name {
+				return def
+			}
+		}
+	}
+	return nil
+}
+
 // GeneratedTool returns the definition of the i-th tool of the manytools switch.
 func GeneratedTool(i int) []byte {
 	return fmt.Appendf(nil, `{"name":"tool_%05d","description":"Generated tool number %d. It does what its number says, for people who search for %s.","inputSchema":{"type":"object","properties":{"value":{"type":"string"},"count":{"type":"integer"}},"required":["value"]}}`,

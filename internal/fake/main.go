@@ -123,7 +123,6 @@ func (s *Server) mainHTTP(addr string, in io.Reader, out, errw io.Writer) int {
 		return 1
 	}
 	defer stop()
-	s.note(nil, Entry{Event: EventStart, Transport: "http", Detail: url})
 	fmt.Fprintln(out, url+"/mcp")
 	_, _ = io.Copy(io.Discard, in) // its end is all that matters
 	return 0

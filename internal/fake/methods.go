@@ -67,7 +67,8 @@ func (s *Server) serverInfo() []byte {
 	return fmt.Appendf(nil, `{"name":%s,"version":"1.0.0"}`, jsonx.Quote(s.opts.Name))
 }
 
-func (s *Server) initialize(ex *exchange) []byte {
+// negotiate settles version and capabilities of a legacy session.
+func (s *Server) negotiate(ex *exchange) {
 	version := jsonx.GetText(ex.msg.Params, "protocolVersion")
 	if !slices.Contains(s.legacyVersions(), version) {
 		version = s.newestLegacy()
@@ -79,8 +80,10 @@ func (s *Server) initialize(ex *exchange) []byte {
 	ex.sess.mu.Lock()
 	ex.sess.version, ex.sess.caps, ex.sess.ready = version, caps, true
 	ex.sess.mu.Unlock()
-	ex.version = version
-	result := fmt.Appendf(nil, `{"protocolVersion":%s,"capabilities":%s,"serverInfo":%s}`, jsonx.Quote(version), capabilities, s.serverInfo())
+}
+
+func (s *Server) initialize(ex *exchange) []byte {
+	result := fmt.Appendf(nil, `{"protocolVersion":%s,"capabilities":%s,"serverInfo":%s}`, jsonx.Quote(ex.version), capabilities, s.serverInfo())
 	return s.withInstructions(result)
 }
 

@@ -163,6 +163,14 @@ func (s *Server) Touch(uri string) {
 	s.broadcast(wire.MethodNotifyUpdated, jsonx.Set(nil, "uri", jsonx.Quote(uri)))
 }
 
+// EndListens ends all subscriptions/listen requests with a result, as a server
+// that shuts down in order does.
+func (s *Server) EndListens() {
+	for _, l := range s.allListens() {
+		l.finish()
+	}
+}
+
 // LoseSessions forgets every session, as a server that restarted does.
 func (s *Server) LoseSessions() {
 	for _, sess := range s.allSessions() {
@@ -231,13 +239,23 @@ func (s *Server) drop(sess *session) {
 	sess.cancel(errStopped)
 }
 
-// exit ends the process, or else the connection that sess is.
+// exit ends the process, or else what a client would see of that: its stdio
+// connection, or all sessions over HTTP.
 func (s *Server) exit(sess *session, why string) {
-	s.note(sess, Entry{Event: "exit", Detail: why})
+	s.note(sess, Entry{Event: EventExit, Detail: why})
 	if s.opts.Exit != nil {
 		s.opts.Exit(exitCode)
 	}
 	sess.cancel(ErrExited)
+	if sess.transport == "stdio" {
+		return
+	}
+	for _, other := range s.allSessions() {
+		if other.transport != "stdio" {
+			other.cancel(ErrExited)
+			s.drop(other)
+		}
+	}
 }
 
 const exitCode = 3

@@ -36,12 +36,15 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, method string) b
 		s.writeBody(w, v.number(http.StatusInternalServerError), method)
 		return true
 	}
-	for name, status := range map[string]int{"redirect": http.StatusTemporaryRedirect, "redirect-308": http.StatusPermanentRedirect} {
-		if v, ok := fired(name); ok {
-			w.Header().Set("Location", string(v))
-			w.WriteHeader(status)
-			return true
-		}
+	if v, ok := fired("redirect"); ok {
+		w.Header().Set("Location", string(v))
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return true
+	}
+	if v, ok := fired("redirect-308"); ok {
+		w.Header().Set("Location", string(v))
+		w.WriteHeader(http.StatusPermanentRedirect)
+		return true
 	}
 	if _, ok := fired("html"); ok {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -22,6 +22,8 @@ type response struct {
 // respond carries a stream to the client: as JSON when the answer is all there is,
 // as an event stream otherwise.
 func (s *Server) respond(w http.ResponseWriter, ctx context.Context, ex *exchange, st *stream) {
+	ctx, leave := joined(ctx, s.ctx)
+	defer leave()
 	r := &response{s: s, ex: ex, w: w, body: w}
 	method := ex.msg.Method
 	if s.sw.hit(s, ex, "hang-after-headers") {

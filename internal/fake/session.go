@@ -34,19 +34,32 @@ type session struct {
 	version    string     // negotiated by initialize
 	caps       []byte     // of the client, from initialize
 	ready      bool       // initialize was answered
-	requests   int
+	requests   int        // for session-lost
+	served     int        // for crash-loop
 	lastAsk    int64
 	asks       map[wire.ID]chan wire.Message
 	calls      map[wire.ID]context.CancelCauseFunc
-	push       sink               // where messages go that belong to no request
+	push       sink // where messages go that belong to no request
+	lastStream int
 	streams    map[string]*stream // event streams that may be resumed
 	subscribed map[string]bool    // resource URIs
 }
 
-// begin registers a request, so that it can be cancelled by its id.
+// expect registers a request as soon as it is read, so that it can be cancelled by
+// its id even before it is served.
+func (sess *session) expect(id wire.ID) {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	sess.calls[id] = func(error) { sess.calls[id] = nil }
+}
+
+// begin gives an expected request its context.
 func (sess *session) begin(ctx context.Context, id wire.ID) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	sess.mu.Lock()
+	if early, ok := sess.calls[id]; ok && early == nil {
+		cancel(errCancelled)
+	}
 	sess.calls[id] = cancel
 	sess.mu.Unlock()
 	return ctx, func() {
@@ -59,9 +72,8 @@ func (sess *session) begin(ctx context.Context, id wire.ID) (context.Context, fu
 
 func (sess *session) cancelCall(id wire.ID) {
 	sess.mu.Lock()
-	cancel := sess.calls[id]
-	sess.mu.Unlock()
-	if cancel != nil {
+	defer sess.mu.Unlock()
+	if cancel := sess.calls[id]; cancel != nil {
 		cancel(errCancelled)
 	}
 }
@@ -123,13 +135,7 @@ func (s *Server) broadcast(method string, params []byte) {
 			_ = out.send(notification(method, params), false)
 		}
 	}
-	s.mu.Lock()
-	var listens []*listen
-	for l := range s.listens {
-		listens = append(listens, l)
-	}
-	s.mu.Unlock()
-	for _, l := range listens {
+	for _, l := range s.allListens() {
 		l.notify(method, uri, params)
 	}
 }

@@ -35,6 +35,7 @@ func (s *Server) sseStream(w http.ResponseWriter, r *http.Request) {
 	defer s.drop(sess)
 	st := newStream(sess.id)
 	sess.setPush(connection{st})
+	s.note(sess, Entry{Event: EventListening, Method: r.Method})
 	flush := func() { _ = http.NewResponseController(w).Flush() }
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprintf(w, "event: endpoint\ndata: %s?sessionId=%s\n\n", r.URL.Path, sess.id)

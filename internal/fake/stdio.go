@@ -102,16 +102,8 @@ func (s *Server) readLoop(sess *session, out *pipe, in io.Reader, wg *sync.WaitG
 			_ = out.send(newFrame(wire.AppendError(nil, wire.ID{}, bad.JSON())), true)
 		case msg.Kind() != wire.Request:
 			s.receive(sess, msg, nil)
-		case msg.Method == wire.MethodInitialize:
-			// In order: what follows relies on it.
-			ex := s.admit(sess, out, msg, nil)
-			if _, silent := s.sw.get("silent"); silent {
-				continue
-			}
-			s.serve(sess.ctx, ex)
 		default:
-			ex := s.admit(sess, out, msg, nil)
-			ex.out = out.of(msg.Method)
+			ex := s.admit(sess, &pipeAnswer{pipe: out, method: msg.Method}, msg, nil)
 			wg.Go(func() { s.serve(sess.ctx, ex) })
 		}
 	}
@@ -124,9 +116,6 @@ type pipe struct {
 	mu   sync.Mutex // one line at a time
 	w    io.Writer
 }
-
-// of returns a sink for the answer to a request of that method.
-func (p *pipe) of(method string) sink { return &pipeAnswer{pipe: p, method: method} }
 
 func (p *pipe) send(f frame, _ bool) error {
 	p.mu.Lock()
@@ -151,10 +140,13 @@ func (p *pipeAnswer) send(f frame, final bool) error {
 		defer p.mu.Unlock()
 		return writeLine(slowWriter{w: p.w, pause: time.Duration(v.number(200)) * time.Millisecond, stop: p.sess.ctx.Done(), flush: func() {}}, f)
 	}
-	if _, ok := p.s.sw.fire("halfclose", p.method); ok {
-		p.mu.Lock()
-		err := f.half().writeTo(p.w)
-		p.mu.Unlock()
+	if v, ok := p.s.sw.fire("halfclose", p.method); ok {
+		var err error
+		if v != "headers" {
+			p.mu.Lock()
+			err = f.half().writeTo(p.w)
+			p.mu.Unlock()
+		}
 		p.s.exit(p.sess, "halfclose")
 		return err
 	}
