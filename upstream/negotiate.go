@@ -62,7 +62,7 @@ func (c *Conn) negotiate(ctx context.Context) error {
 				continue
 			}
 			if a.err != nil {
-				return a.err
+				return c.diedOnProbe(a.err)
 			}
 			return c.initialized(ctx, a.result)
 		}

@@ -107,7 +107,7 @@ func (l *stdioLink) write() {
 			if !j.claimed.CompareAndSwap(false, true) {
 				continue
 			}
-			n, err := l.child.Stdin().Write(append(j.body, '\n'))
+			n, err := l.child.Stdin().Write(wire.AppendLine(nil, j.body))
 			if err != nil {
 				err = l.transport("send", n > 0, err)
 			}

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
 )
 
 // Lines reads newline-delimited frames of bounded size.
@@ -22,7 +24,7 @@ func NewLines(r io.Reader, max int64) *Lines {
 // Next returns the next line that is not blank, without its line end. The slice
 // belongs to the caller. A line above the limit yields a *TooLongError and reading
 // may go on; every other error is final. At the end of input a last line without
-// line end is returned first; what a failing reader cut off is not.
+// line end is returned first where it is whole; what a dying writer cut off is not.
 func (l *Lines) Next() ([]byte, error) {
 	if err := l.skipRest(); err != nil {
 		return nil, err
@@ -32,7 +34,8 @@ func (l *Lines) Next() ([]byte, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		if len(trimSpace(line)) > 0 {
+		blank := len(trimSpace(line)) == 0
+		if !blank && (err == nil || jsonx.Valid(line) == nil) {
 			return line, nil
 		}
 		if err != nil {
