@@ -142,7 +142,7 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, msg wire.Mes
 	}
 	st := newStream("m")
 	ex := s.admit(sess, st, msg, r.Header)
-	if !ex.modern && ex.refused == nil {
+	if !ex.modern {
 		ex.refused = wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)
 	}
 	if bad := s.checkMirror(ex); bad != nil && (ex.refused == nil || bad.Code == wire.CodeHeaderMismatch && ex.modern) {

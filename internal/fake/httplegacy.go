@@ -98,9 +98,10 @@ func (s *Server) carry(w http.ResponseWriter, r *http.Request, sess *session, st
 	w.WriteHeader(http.StatusOK)
 	flush()
 	out := eventWriter{w: w, flush: flush}
-	if v, ok := s.sw.get("event-ids"); ok || r.Header.Get(wire.HeaderLastEvent) != "" {
+	resumed := r.Header.Get(wire.HeaderLastEvent) != ""
+	if v, ok := s.sw.get("event-ids"); ok || resumed {
 		out.ids = st.id
-		if n == 0 {
+		if !resumed {
 			_ = out.open(time.Duration(v.number(10)) * time.Millisecond)
 		}
 	}

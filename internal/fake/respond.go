@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"io"
@@ -115,9 +116,25 @@ func (r *response) json(f frame) {
 func (r *response) bomb(megabytes int64) {
 	r.w.Header().Set("Content-Encoding", "gzip")
 	r.start("application/json", http.StatusOK)
-	z := gzip.NewWriter(r.w)
-	_ = bigFrame(r.ex.msg.ID, megabytes).writeTo(z)
+	f := bigFrame(r.ex.msg.ID, megabytes)
+	_, _ = r.w.Write(packed(f.head))
+	// Parts that were packed one by one unpack as one body; so the filler is
+	// packed once only.
+	filler := packed(bytes.Repeat([]byte("x"), 1e6))
+	for range megabytes {
+		if _, err := r.w.Write(filler); err != nil {
+			return
+		}
+	}
+	_, _ = r.w.Write(packed(f.tail))
+}
+
+func packed(data []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(data) // a buffer takes everything
 	_ = z.Close()
+	return b.Bytes()
 }
 
 func (r *response) stream(ctx context.Context, st *stream, retry time.Duration) {
