@@ -35,7 +35,7 @@ const (
 	// that hangs.
 	clientTimeout = 30 * time.Second
 	// outerTimeout ends the suite and everything it started.
-	outerTimeout = 45 * time.Second
+	outerTimeout = 60 * time.Second
 )
 
 func openSuite() (suite, error) {
