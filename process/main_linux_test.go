@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 // The test binary is also the shim and every child of the tests.
@@ -86,7 +87,9 @@ func childMain(mode string, args []string) {
 func deaf() {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	fmt.Println("ready")
-	select {}
+	for {
+		unix.Pause() // an empty select would be taken for a deadlock
+	}
 }
 
 // spawn starts a grandchild and, for those that stay, waits until it is deaf.
@@ -133,5 +136,7 @@ func hostMain(args []string) {
 		bufio.NewReader(c.Stdout()).ReadString('\n')
 	}
 	fmt.Println("ready")
-	select {}
+	for {
+		unix.Pause() // an empty select would be taken for a deadlock
+	}
 }

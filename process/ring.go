@@ -78,9 +78,9 @@ func (r *Ring) take(p []byte, now time.Time) []byte {
 		r.since = now
 	}
 	room := r.maxLine() - len(r.pending)
-	end := bytes.IndexByte(p, '\n')
+	end := bytes.IndexByte(p[:min(len(p), room+1)], '\n')
 	switch {
-	case end >= 0 && end <= room:
+	case end >= 0:
 		r.pending = append(r.pending, p[:end]...)
 		r.add(bytes.TrimSuffix(r.pending, []byte("\r")), false)
 		return p[end+1:]

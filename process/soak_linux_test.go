@@ -132,9 +132,11 @@ func startHost(t *testing.T, m, shim, registry string, modes ...string) *exec.Cm
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("host says %q, %v", line, err)
 	}
 	return cmd
@@ -159,6 +161,29 @@ func TestHostKilled(t *testing.T) {
 	t.Logf("all gone after %v", time.Since(begin))
 	if !gone {
 		t.Error("processes left 5 s after the host was killed")
+	}
+}
+
+// The child itself also ends when its shim goes together with the host, and where
+// there is no shim at all.
+func TestChildDiesWithItsStarter(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			m := mark(t)
+			host := startHost(t, m, k.shim, "", "deaf")
+			// Stopped, the host cannot clean up after the shim.
+			host.Process.Signal(syscall.SIGSTOP)
+			for _, pid := range childrenOf(t, host.Process.Pid) {
+				if k.shim != "" {
+					syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+			host.Process.Kill()
+			host.Wait()
+			if !eventually(t, 5*time.Second, func() bool { return len(marked(m)) == 0 }) {
+				t.Error("the child outlives its starter")
+			}
+		})
 	}
 }
 
@@ -196,76 +221,6 @@ func TestReap(t *testing.T) {
 	if files, _ := os.ReadDir(dir); len(files) > 0 {
 		t.Errorf("records left: %v", files)
 	}
-}
-
-// A shim hit by the signals of a terminal or a service manager stops its child; it
-// does not leave it.
-func TestShimSignalled(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
-		t.Run(sig.String(), func(t *testing.T) {
-			t.Parallel()
-			c := start(t, testOptions(mark(t), Self(), "daemon"))
-			ready(t, c)
-			p, _ := lookup(c.Pid())
-			syscall.Kill(p.ppid, sig)
-			<-c.Done()
-			if err := c.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// A shim that is killed takes the child and its group along, and says so.
-func TestShimKilled(t *testing.T) {
-	m := mark(t)
-	c := start(t, testOptions(m, Self(), "fork"))
-	ready(t, c)
-	p, _ := lookup(c.Pid())
-	syscall.Kill(p.ppid, syscall.SIGKILL)
-	<-c.Done()
-	if err := c.Stop(); err == nil {
-		t.Error("Stop does not mention the shim")
-	}
-	if !eventually(t, 5*time.Second, func() bool { return len(marked(m)) == 0 }) {
-		t.Error("processes left")
-	}
-}
-
-// A shim that does not react, here because it is stopped, is not waited for.
-func TestShimStuck(t *testing.T) {
-	m := mark(t)
-	c := start(t, testOptions(m, Self(), "fork"))
-	ready(t, c)
-	p, _ := lookup(c.Pid())
-	syscall.Kill(p.ppid, syscall.SIGSTOP)
-	c.run.(*shimmed).patience = 400 * time.Millisecond
-	if err := c.Stop(); err == nil {
-		t.Error("Stop does not say that the tree would not go")
-	}
-	if !eventually(t, 5*time.Second, func() bool { return len(marked(m)) == 0 }) {
-		t.Error("processes left")
-	}
-}
-
-// Processes that fork faster than they can be counted end all the same.
-func TestRestlessTree(t *testing.T) {
-	script := filepath.Join(t.TempDir(), "hop")
-	// Every process starts its successor, in a session of its own, and is gone.
-	text := "#!/bin/sh\ntrap '' TERM\nsetsid \"$0\" &\n"
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	opt := testOptions(mark(t), Self(), "")
-	opt.Command = "sh"
-	opt.Args = []string{"-c", "trap '' TERM; " + script + " & " + script + " & echo ready; while :; do sleep 0.01 & done"}
-	c := start(t, opt)
-	ready(t, c)
-	begin := time.Now()
-	if err := c.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("stopped after %v", time.Since(begin))
 }
 
 // Without descriptors Start fails, soon and without a trace, and works again later.
