@@ -16,7 +16,7 @@ import (
 // node, npx and uvx need besides: language and time zone (LANG, LANGUAGE, LC_*,
 // TZ), temporary and XDG base directories, certificate files (SSL_CERT_FILE,
 // SSL_CERT_DIR, NODE_EXTRA_CA_CERTS, REQUESTS_CA_BUNDLE) and the proxy variables,
-// these only when they hold no password. Everything else, tokens and agent
+// these only when they hold no password. Everything else, tokens and SSH
 // sockets included, has to be declared in extra. Values that are exported shell
 // functions are dropped.
 func SafeEnv(base []string, extra map[string]string) []string {

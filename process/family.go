@@ -28,23 +28,23 @@ func (f *family) members() ([]proc, error) {
 		return nil, err
 	}
 	children := make(map[int][]proc)
-	var todo []proc
+	var queue []proc
 	for _, p := range table {
 		children[p.ppid] = append(children[p.ppid], p)
 		if f.belongs(p) {
-			todo = append(todo, p)
+			queue = append(queue, p)
 		}
 	}
 	var found []proc
 	visited := map[int]bool{os.Getpid(): true, 1: true, 0: true}
-	for len(todo) > 0 {
-		p := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+	for len(queue) > 0 {
+		p := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
 		if visited[p.pid] {
 			continue
 		}
 		visited[p.pid] = true
-		todo = append(todo, children[p.pid]...)
+		queue = append(queue, children[p.pid]...)
 		if !p.zombie {
 			found = append(found, p)
 		}
