@@ -213,7 +213,7 @@ func (l *httpLink) read(ctx context.Context, resp *http.Response, x *exchange) (
 	if kind != "application/json" {
 		return wire.Message{}, l.status(resp, kind)
 	}
-	body, err := l.readBody(resp.Body)
+	body, err := l.readBody(resp)
 	if err != nil {
 		return wire.Message{}, err
 	}
@@ -255,19 +255,6 @@ func (l *httpLink) status(resp *http.Response, what string) error {
 		what = "no MCP answer"
 	}
 	return &StatusError{Server: l.c.server.Name, Status: resp.StatusCode, What: what}
-}
-
-func (l *httpLink) readBody(r io.Reader) ([]byte, error) {
-	limit := l.c.server.MaxMessageBytes
-	body, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, l.transport("receive", true, err)
-	}
-	if int64(len(body)) > limit {
-		l.c.counts.tooLarge.Add(1)
-		return nil, &TooLargeError{Server: l.c.server.Name, Limit: limit}
-	}
-	return body, nil
 }
 
 // pick finds the response to x in a JSON body, which may be a batch.
