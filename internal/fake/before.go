@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
@@ -26,10 +27,24 @@ func (s *Server) before(ctx context.Context, ex *exchange) bool {
 	if v, ok := s.sw.fire("stderrflood", method); ok && ex.sess.transport == "stdio" {
 		s.flood(v)
 	}
+	if v, ok := s.sw.fire("endless-progress", method); ok {
+		s.progressForever(ctx, ex, time.Duration(v.number(10))*time.Millisecond)
+		return false
+	}
 	if v, ok := s.sw.fire("latency", method); ok {
 		return pause(ctx, time.Duration(v.number(100))*time.Millisecond)
 	}
 	return true
+}
+
+func (s *Server) progressForever(ctx context.Context, ex *exchange, gap time.Duration) {
+	token, ok := jsonx.Get(ex.p.Meta, wire.MetaProgress)
+	if !ok {
+		token = []byte(`"none"`)
+	}
+	for i := 1; pause(ctx, gap); i++ {
+		_ = ex.out.send(progressFrame(token, i, i+1, ""), false)
+	}
 }
 
 // hit is fire with an entry in the ledger.

@@ -107,7 +107,11 @@ func (s *Server) carry(w http.ResponseWriter, r *http.Request, sess *session, st
 	}
 	ctx, stop := joined(r.Context(), sess.ctx)
 	defer stop()
+	limit, dropping := s.sw.fire("push-drop", r.Method)
 	for i := n; ; i++ {
+		if dropping && i-n >= limit.number(0) {
+			return
+		}
 		e, err := st.next(ctx, i)
 		if err != nil || out.write(e.frame, i+1) != nil || e.final {
 			return

@@ -25,7 +25,10 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return 2
 	}
 	s := New(opts)
-	defer s.Close()
+	defer func() {
+		s.Close()
+		_ = s.ledger.Close() // every line was written already
+	}()
 	if err := s.children(out, errw); err != nil {
 		fmt.Fprintln(errw, "fake:", err)
 		return 1

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -32,13 +33,21 @@ func (s *Server) respond(w http.ResponseWriter, ctx context.Context, ex *exchang
 		<-ctx.Done()
 		return
 	}
+	if v, ok := s.sw.fire("drip", method); ok {
+		r.drip(ctx, time.Duration(v.number(10))*time.Millisecond)
+		return
+	}
+	if v, ok := s.sw.fire("bigheader", method); ok {
+		w.Header().Set("X-Big", strings.Repeat("h", v.number(1024)<<10))
+	}
 	if v, ok := s.sw.fire("slowbyte", method); ok {
 		r.body = slowWriter{w: w, pause: time.Duration(v.number(200)) * time.Millisecond, stop: ctx.Done(), flush: r.flush}
 	}
 	drop, dropped := s.sw.fire("sse-drop", method)
 	r.drop = dropped
 	retry, ids := s.sw.fire("event-ids", method)
-	r.events = eventWriter{w: r.body, flush: r.flush}
+	_, split := s.sw.fire("sse-multiline", method)
+	r.events = eventWriter{w: r.body, flush: r.flush, split: split}
 	if (ids || drop == "ids") && !ex.modern {
 		r.events.ids = st.id
 	}
@@ -48,7 +57,7 @@ func (s *Server) respond(w http.ResponseWriter, ctx context.Context, ex *exchang
 		return
 	}
 	_, always := s.sw.fire("sse", method)
-	if first.final && !always && !r.drop && r.events.ids == "" {
+	if first.final && !always && !split && !r.drop && r.events.ids == "" {
 		r.json(first.frame)
 		return
 	}
@@ -68,6 +77,17 @@ func (r *response) start(contentType string, status int) {
 	}
 	r.w.WriteHeader(status)
 	r.flush()
+}
+
+// drip writes comments until the client is gone.
+func (r *response) drip(ctx context.Context, gap time.Duration) {
+	r.start("text/event-stream", http.StatusOK)
+	for pause(ctx, gap) {
+		if _, err := io.WriteString(r.w, ": still here\n\n"); err != nil {
+			return
+		}
+		r.flush()
+	}
 }
 
 // nothing ends a request that got no answer.

@@ -38,7 +38,13 @@ func (s *Server) sseStream(w http.ResponseWriter, r *http.Request) {
 	s.note(sess, Entry{Event: EventListening, Method: r.Method})
 	flush := func() { _ = http.NewResponseController(w).Flush() }
 	w.Header().Set("Content-Type", "text/event-stream")
-	fmt.Fprintf(w, "event: endpoint\ndata: %s?sessionId=%s\n\n", r.URL.Path, sess.id)
+	endpoint := r.URL.Path + "?sessionId=" + sess.id
+	if v, ok := s.sw.fire("endpoint", r.Method); ok {
+		endpoint = string(v)
+	}
+	if _, ok := s.sw.fire("no-endpoint", r.Method); !ok {
+		fmt.Fprintf(w, "event: endpoint\ndata: %s\n\n", endpoint)
+	}
 	flush()
 	out := eventWriter{w: w, flush: flush}
 	for i := 0; ; i++ {

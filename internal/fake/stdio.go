@@ -120,6 +120,9 @@ type pipe struct {
 func (p *pipe) send(f frame, _ bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if _, ok := p.s.sw.get("crlf"); ok {
+		f.tail = append(f.tail[:len(f.tail):len(f.tail)], '\r')
+	}
 	return writeLine(p.w, f)
 }
 

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -71,11 +72,15 @@ func (st *stream) next(ctx context.Context, i int) (event, error) {
 	}
 }
 
+// messageStart is how all messages begin, and a place where white space may stand.
+const messageStart = `{"jsonrpc":"2.0",`
+
 // eventWriter writes events to an HTTP response.
 type eventWriter struct {
 	w     io.Writer
 	flush func()
 	ids   string // stream id; "" writes no event ids
+	split bool   // over two data lines
 }
 
 // open writes the first, empty event of a stream that can be resumed.
@@ -90,6 +95,9 @@ func (e eventWriter) open(retry time.Duration) error {
 
 // write writes the n-th event, counted from 1.
 func (e eventWriter) write(f frame, n int) error {
+	if _, rest, ok := bytes.Cut(f.head, []byte(messageStart)); ok && e.split {
+		f.head = append([]byte(messageStart+"\ndata: "), rest...)
+	}
 	f.head = append([]byte("event: message\ndata: "), f.head...)
 	if e.ids != "" {
 		f.head = append([]byte("id: "+e.ids+"/"+strconv.Itoa(n)+"\n"), f.head...)

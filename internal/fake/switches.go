@@ -1,5 +1,10 @@
 package fake
 
+import (
+	"strconv"
+	"strings"
+)
+
 // Info documents one switch.
 type Info struct {
 	Name  string
@@ -7,6 +12,13 @@ type Info struct {
 	Doc   string
 	On    string // methods it applies to unless told otherwise; "" is all
 	Only  string // transports on which it has an effect: "stdio", "http"; "" is all
+}
+
+// number reports whether the value is one: then its default is.
+func (i Info) number() bool {
+	_, def, _ := strings.Cut(i.Value, ", ")
+	_, err := strconv.Atoi(def)
+	return err == nil
 }
 
 // Info.On for faults of the answer to one request: the handshake stays sound, so
@@ -45,6 +57,7 @@ var frameSwitches = []Info{
 	{Name: "badutf8", Doc: "puts invalid UTF-8 into the answer", On: onCall},
 	{Name: "deep", Value: "levels, 100000", Doc: "nests the result that deep", On: onCall},
 	{Name: "hugenumber", Value: "digits, 100000", Doc: "puts 1e400 and a number of that many digits into the result", On: onCall},
+	{Name: "crlf", Doc: "ends lines with CR LF, which readers should stand", Only: "stdio"},
 	{Name: "slowbyte", Value: "milliseconds per byte, 200", Doc: "writes the answer byte by byte", On: onCall},
 	{Name: "halfclose", Value: "headers or body, body", Doc: "does the work, then closes after the headers or in the middle of the answer", On: onCall},
 }
@@ -78,6 +91,9 @@ var listSwitches = []Info{
 	{Name: "list-changed", Value: "lists, 1", Doc: "after that many lists changes the description of echo and says so"},
 	{Name: "schema-change", Value: "start, 2", Doc: "from that start on (as the ledger counts) echo has another definition"},
 	{Name: "poison", Doc: "the description of echo hides instructions in invisible characters and escapes"},
+	{Name: "remote-ref", Value: "URL", Doc: "the schema of echo refers to that URL"},
+	{Name: "duplicate-tools", Doc: "offers echo twice, with different definitions"},
+	{Name: "lying-annotations", Doc: "calls every tool read-only and idempotent"},
 	{Name: "invalid-header-tools", Doc: "offers tools with invalid x-mcp-header annotations too"},
 }
 
@@ -86,6 +102,7 @@ var noiseSwitches = []Info{
 	{Name: "ping", Doc: "pings the client before it answers (legacy only)", On: onCall},
 	{Name: "notification-flood", Value: "count, 10000", Doc: "sends that many log notifications before the answer", On: onCall},
 	{Name: "progress-flood", Value: "count, 10000", Doc: "sends that many progress notifications before the answer", On: onCall},
+	{Name: "endless-progress", Value: "milliseconds between, 10", Doc: "sends progress for ever and never answers", On: onCall},
 	{Name: "wrong-token", Doc: "sends progress for a token nobody used", On: onCall},
 	{Name: "unknown-request", Doc: "asks the client a method that does not exist, and waits for its answer (legacy only)", On: onCall},
 }
@@ -94,8 +111,9 @@ var noiseSwitches = []Info{
 var httpSwitches = []Info{
 	{Name: "sse", Doc: "answers every POST as an event stream, which is allowed", Only: "http"},
 	{Name: "event-ids", Value: "retry in milliseconds, 10", Doc: "event streams have ids, a first empty event and a retry time, which is allowed", Only: "http"},
+	{Name: "sse-multiline", Doc: "splits each message over two data lines, which is allowed", Only: "http"},
 	{Name: "http-status", Value: "status, 500", Doc: "answers every POST with that status", Only: "http"},
-	{Name: "retry-after", Value: "header value, 1", Doc: "http-status has this Retry-After", Only: "http"},
+	{Name: "retry-after", Value: "header value; 1", Doc: "http-status has this Retry-After", Only: "http"},
 	{Name: "challenge", Value: "header value, Bearer", Doc: "http-status and unauthorized have this WWW-Authenticate", Only: "http"},
 	{Name: "body", Value: "html, text, json, rpc or empty; html", Doc: "what http-status has as its body", Only: "http"},
 	{Name: "unauthorized", Value: "token, secret", Doc: "answers 401 unless the request has this bearer", Only: "http"},
@@ -106,9 +124,14 @@ var httpSwitches = []Info{
 	{Name: "truncated-json", Doc: "the body ends in the middle of the JSON, cleanly", On: onCall, Only: "http"},
 	{Name: "emptybody", Doc: "answers a request with 202 and nothing", On: onCall, Only: "http"},
 	{Name: "gzip", Value: "MB, 100", Doc: "answers with a compressed body that unpacks to that size", On: onCall, Only: "http"},
+	{Name: "bigheader", Value: "KiB, 1024", Doc: "answers with a header of that size", On: onCall, Only: "http"},
+	{Name: "drip", Value: "milliseconds between, 10", Doc: "answers with an event stream of comments that never ends", On: onCall, Only: "http"},
 	{Name: "session-lost", Value: "requests a session survives, 1", Doc: "answers 404 to a session that made that many requests", Only: "http"},
 	{Name: "no-session", Doc: "gives out no session id, which is allowed", Only: "http"},
 	{Name: "no-get", Doc: "answers GET with 405, which is allowed", Only: "http"},
+	{Name: "push-drop", Value: "messages before, 0", Doc: "ends the stream of a GET after that many messages", Only: "http"},
+	{Name: "endpoint", Value: "URL", Doc: "old HTTP+SSE: names that URL as its endpoint", Only: "http"},
+	{Name: "no-endpoint", Doc: "old HTTP+SSE: never names an endpoint", Only: "http"},
 	{Name: "hang-after-headers", Doc: "sends the headers and then nothing", On: onCall, Only: "http"},
 	{Name: "sse-drop", Value: "plain or ids, plain", Doc: "does the work, then ends the event stream before the answer; with ids the client may fetch it with Last-Event-ID", On: onCall, Only: "http"},
 	{Name: "listen-drop", Value: "notifications before, 0", Doc: "drops a subscriptions/listen stream without a result after that many notifications", On: "subscriptions/listen"},

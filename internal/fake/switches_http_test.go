@@ -39,6 +39,8 @@ func httpCases() []httpCase {
 		{sw: []string{"halfclose=headers"}, want: []string{"error: "}, never: []string{"jsonrpc"}},
 		{sw: []string{"halfclose", "sse"}, want: []string{`{"jsonrpc":"2.0","id":2`, "error: "}, never: []string{"resultType"}},
 		{sw: []string{"sse-drop"}, header: []string{"Content-Type", "text/event-stream"}, never: []string{"jsonrpc", "error: "}},
+		{sw: []string{"sse-multiline"}, want: []string{"data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":2,"}},
+		{sw: []string{"bigheader=4"}, header: []string{"X-Big", strings.Repeat("h", 4096)}, want: []string{okEcho}},
 		{sw: []string{"dup"}, want: []string{okEcho, okEcho}},
 		{sw: []string{"garbage"}, want: []string{"data: Server listening", okEcho}},
 		{sw: []string{"bigline=2"}, want: []string{strings.Repeat("x", 1000)}},
@@ -179,6 +181,63 @@ func get(t *testing.T, hc *http.Client, url, session, lastEvent string) *http.Re
 		t.Fatal(err)
 	}
 	return res
+}
+
+// TestStreams reads the beginning of streams that do not end.
+func TestStreams(t *testing.T) {
+	for _, tt := range []struct {
+		sw, path string
+		want     string
+	}{
+		{sw: "drip=1", want: ": still here\n\n: still here\n\n"},
+		{sw: "endpoint=http://127.0.0.1:1/evil", path: "/sse", want: "event: endpoint\ndata: http://127.0.0.1:1/evil\n\n"},
+		{sw: "sse", path: "/sse", want: "event: endpoint\ndata: /sse?sessionId=fake-1\n\n"},
+	} {
+		t.Run(tt.sw, func(t *testing.T) {
+			url, hc := serveHTTP(t, New(&Options{Switches: []string{tt.sw}}))
+			var res *http.Response
+			var err error
+			if tt.path == "" {
+				res, err = open(testContext(t), hc, url+"/mcp", echoCall)
+			} else {
+				res = get(t, hc, url+tt.path, "", "")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			got := make([]byte, len(tt.want))
+			if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != tt.want {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestPushDrop(t *testing.T) {
+	s := New(&Options{Switches: []string{"push-drop=1"}})
+	url, hc := serveHTTP(t, s)
+	res := get(t, hc, url+"/mcp", start(t, hc, url+"/mcp"), "")
+	defer res.Body.Close()
+	if _, err := s.ledger.WaitFor(testContext(t), func(e Entry) bool { return e.Event == EventListening }); err != nil {
+		t.Fatal(err)
+	}
+	s.SetTools(nil)
+	text, err := io.ReadAll(res.Body)
+	if err != nil || strings.Count(string(text), "list_changed") != 1 {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestNoEndpoint(t *testing.T) {
+	s := New(&Options{Switches: []string{"no-endpoint"}})
+	url, hc := serveHTTP(t, s)
+	res := get(t, hc, url+"/sse", "", "")
+	defer res.Body.Close()
+	s.Close()
+	if text, _ := io.ReadAll(res.Body); len(text) > 0 {
+		t.Errorf("%q", text)
+	}
 }
 
 // TestResume loses an event stream before the answer and fetches the answer.

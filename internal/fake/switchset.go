@@ -29,7 +29,11 @@ func ParseSwitch(text string) (Switch, error) {
 	if known < 0 {
 		return Switch{}, fmt.Errorf("unknown switch %q; known are %s", name, strings.Join(names(), ", "))
 	}
-	sw := Switch{Name: name, Value: value, On: methods(Switches()[known].On)}
+	info := Switches()[known]
+	sw := Switch{Name: name, Value: value, On: methods(info.On)}
+	if _, err := strconv.Atoi(value); err != nil && value != "" && info.number() {
+		return Switch{}, fmt.Errorf("switch %q: the value is no number; it means: %s", text, info.Value)
+	}
 	for _, p := range parts[1:] {
 		key, v, _ := strings.Cut(p, "=")
 		var err error

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ func DefaultTools() []Tool {
 		tool("big", "Returns a text of that many bytes", `{"type":"object","properties":{"bytes":{"type":"integer"}}}`, big),
 		tool("image", "Returns a picture", `{"type":"object"}`, image),
 		tool("mutate", "Changes the definition of echo", `{"type":"object"}`, mutate),
+		tool("env", "Returns the arguments, directory and environment of the process", `{"type":"object"}`, env),
+		tool("urlneeded", "Answers that a person must visit a URL first", `{"type":"object","properties":{"url":{"type":"string"}}}`, urlNeeded),
 		tool("meta", "Returns the _meta it was called with", `{"type":"object"}`, meta),
 	}
 }
@@ -104,9 +107,30 @@ func crash(ctx context.Context, c *Call) ([]byte, error) {
 	return nil, context.Cause(ctx)
 }
 
+// ttl sends the number it was given as it stands, so that absurd ones arrive too.
 func ttl(_ context.Context, c *Call) ([]byte, error) {
-	return fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}],"ttlMs":%d,"cacheScope":%s}`,
-		jsonx.Quote(time.Now().UTC().Format(time.RFC3339Nano)), c.number("ms", 60000), jsonx.Quote(c.text("scope", "private"))), nil
+	return fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}],"ttlMs":%s,"cacheScope":%s}`,
+		jsonx.Quote(time.Now().UTC().Format(time.RFC3339Nano)), c.text("ms", "60000"), jsonx.Quote(c.text("scope", "private"))), nil
+}
+
+func env(context.Context, *Call) ([]byte, error) {
+	vars := map[string]string{}
+	for _, kv := range os.Environ() {
+		k, v, _ := strings.Cut(kv, "=")
+		vars[k] = v
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	return structured(map[string]any{"env": vars, "cwd": dir, "args": os.Args})
+}
+
+// urlNeeded is the way of revision 2025-11-25 to send a person to a URL.
+func urlNeeded(_ context.Context, c *Call) ([]byte, error) {
+	err := wire.Errorf(wire.CodeURLElicitation, "a person must visit a URL first")
+	err.Data = fmt.Appendf(nil, `{"elicitations":[{"mode":"url","elicitationId":"el-1","url":%s,"message":"Please sign in"}]}`, jsonx.Quote(c.text("url", "https://example.com/sign-in")))
+	return nil, err
 }
 
 func region(_ context.Context, c *Call) ([]byte, error) {
@@ -116,7 +140,12 @@ func region(_ context.Context, c *Call) ([]byte, error) {
 			got[name] = v
 		}
 	}
-	text, err := json.Marshal(got)
+	return structured(got)
+}
+
+// structured returns v as text and as structured content.
+func structured(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
