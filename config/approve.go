@@ -118,7 +118,7 @@ func (d digester) add(name string, values ...string) {
 func (s Server) Describe() []string {
 	var out []string
 	line := func(name, value string) {
-		text := fmt.Sprintf("%-12s %s", Unquoted(name), Visible(value))
+		text := fmt.Sprintf("%-12s %s", fieldName(name), Visible(value))
 		if hasNonASCII(value) {
 			text += "  (not only ASCII: look closely)"
 		}
@@ -142,6 +142,14 @@ func (s Server) Describe() []string {
 	return out
 }
 
+// fieldName quotes a path in which a key could pass for something else.
+func fieldName(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool { return !tokenRune(r) && r != '[' && r != ']' }) {
+		return Visible(path)
+	}
+	return path
+}
+
 func (s Server) describeOptions(line func(name, value string)) {
 	flag := func(set bool, name, value string) {
 		if set {
@@ -160,7 +168,7 @@ func (s Server) describeOptions(line func(name, value string)) {
 		line("tools.deny", p)
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.Tools.Rename)) {
-		line("tools.rename", k+" → "+s.Tools.Rename[k])
+		line("tools.rename", k+" -> "+s.Tools.Rename[k])
 	}
 	if o := s.OAuth; o != nil {
 		flag(o.Grant != "", "oauth.grant", o.Grant)

@@ -60,7 +60,7 @@ func maskValue(key, v string) string {
 		return v
 	case IsSecretName(key):
 		return maskAll(v)
-	case strings.Contains(v, "://"):
+	case strings.Contains(v, "://") && !strings.ContainsAny(v, " \t\n"):
 		return maskURL(v)
 	}
 	return maskProse(mapLiterals(v, func(text string) string {

@@ -45,7 +45,7 @@ func starSecrets(line string) string {
 		if !IsSecretName(line[at[2]:at[3]]) || strings.IndexAny(rest, `"{[$`) == 0 {
 			continue
 		}
-		if end := strings.IndexAny(rest, ",}]"); end >= 0 {
+		if end := strings.IndexAny(rest, "\",}]"); end >= 0 {
 			rest = rest[:end]
 		}
 		spans = append(spans, [2]int{at[1], at[1] + len(strings.TrimRight(rest, " \t\r"))})
