@@ -25,7 +25,7 @@ func (s *Server) Handler() http.Handler {
 		case r.Method == http.MethodPost:
 			s.post(w, r)
 		case wire.Modern(r.Header.Get(wire.HeaderVersion)) && s.speaksModern(), len(s.legacyVersions()) == 0:
-			s.noteHTTP(nil, r, "get")
+			s.noteHTTP(nil, r, strings.ToLower(r.Method))
 			w.Header().Set("Allow", "POST")
 			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		case r.Method == http.MethodGet:

@@ -29,7 +29,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// listen serves s and returns its base URL and a client of its own.
+// serveHTTP serves s and returns its base URL and a client of its own.
 func serveHTTP(t *testing.T, s *Server) (string, *http.Client) {
 	t.Helper()
 	url, stop, err := s.Listen()

@@ -2,11 +2,11 @@ package fake
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Switch is one misbehaviour that is turned on.
@@ -79,8 +79,9 @@ func mustParse(text string) Switch {
 
 // switchSet is the switches that are on.
 type switchSet struct {
-	mu sync.Mutex // guards on
-	on map[string]*Switch
+	any atomic.Bool // there was one: a well-behaved server does not even look
+	mu  sync.Mutex  // guards on
+	on  map[string]*Switch
 }
 
 func newSwitchSet(texts []string) *switchSet {
@@ -95,6 +96,7 @@ func (ss *switchSet) set(sw Switch) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.on[sw.Name] = &sw
+	ss.any.Store(true)
 }
 
 func (ss *switchSet) clear(name string) {
@@ -106,6 +108,9 @@ func (ss *switchSet) clear(name string) {
 // fire asks whether the switch misbehaves at a message of this method, and counts
 // the message. Ask once per message.
 func (ss *switchSet) fire(name, method string) (value, bool) {
+	if !ss.any.Load() {
+		return "", false
+	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	sw := ss.on[name]
@@ -121,18 +126,15 @@ func (ss *switchSet) fire(name, method string) (value, bool) {
 
 // get asks whether the switch is on at all, without counting.
 func (ss *switchSet) get(name string) (value, bool) {
+	if !ss.any.Load() {
+		return "", false
+	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if sw := ss.on[name]; sw != nil {
 		return value(sw.Value), true
 	}
 	return "", false
-}
-
-func (ss *switchSet) names() []string {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return slices.Sorted(maps.Keys(ss.on))
 }
 
 // value is the value of a switch, possibly empty.
