@@ -55,30 +55,28 @@ func Peek(prefix []byte) (ID, Kind) {
 	prefix = bytes.TrimRight(prefix, "0123456789.eE+-")
 	var id ID
 	ids := 0
-	method, answer := false, false
-	note := func(key []byte) {
+	method, answer, answered := false, false, false
+	note := func(key, value []byte) {
 		switch string(key) {
 		case "id":
 			ids++
+			id, _ = RawID(value)
 		case "method":
 			method = true
 		case "result", "error":
-			answer = true
+			answer, answered = true, answered || !null(value)
 		}
 	}
 	m := jsonx.Object(prefix)
 	for m.Next() {
-		note(m.Key)
-		if string(m.Key) == "id" {
-			id, _ = RawID(m.Value)
-		}
+		note(m.Key, m.Value)
 	}
-	note(m.Key) // the member whose value is cut off
+	note(m.Key, m.Value) // the member whose value is cut off
 	if ids != 1 {
 		id = ID{}
 	}
 	switch {
-	case method && answer:
+	case method && answered:
 		return id, Invalid
 	case method && ids > 0:
 		return id, Request

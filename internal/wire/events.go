@@ -71,18 +71,19 @@ func (e *Events) Next() (Event, error) {
 
 // take reads the value of a field and reports whether it makes an event.
 func (e *Events) take(ev *Event, name string, data *frame, dataLines *int) (bool, error) {
-	if name == "data" {
-		if e.tooLong {
-			return false, nil
-		}
+	if e.tooLong {
+		return false, nil
+	}
+	switch name {
+	case "data":
 		if *dataLines++; *dataLines > 1 {
 			if err := e.add(data, []byte("\n")); err != nil {
 				return false, err
 			}
 		}
 		return true, e.value(data)
-	}
-	if name != "event" && name != "id" && name != "retry" {
+	case "event", "id", "retry":
+	default:
 		return false, nil // a comment, or a field that nobody knows
 	}
 	f := frame{max: maxField}

@@ -50,21 +50,18 @@ func (l *Lines) line() ([]byte, error) {
 		part, err := l.r.ReadSlice('\n')
 		whole := !errors.Is(err, bufio.ErrBufferFull)
 		if whole {
-			part = cutLineEnd(part)
+			part = bytes.TrimSuffix(bytes.TrimSuffix(part, []byte("\n")), []byte("\r"))
+		} else if part[len(part)-1] == '\r' && l.r.UnreadByte() == nil {
+			part = part[:len(part)-1] // it may belong to the line end
 		}
 		if tooLong := f.add(part); tooLong != nil {
 			l.midLine = !whole
 			return nil, tooLong
 		}
 		if whole {
-			// A carriage return may have been the last byte of the part before.
-			return bytes.TrimSuffix(f.take(), []byte("\r")), err
+			return f.take(), err
 		}
 	}
-}
-
-func cutLineEnd(line []byte) []byte {
-	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
 func (l *Lines) skipRest() error {
