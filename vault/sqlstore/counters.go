@@ -1,0 +1,127 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Add implements vault.Counters.
+func (s *Store) Add(ctx context.Context, key vault.Key, delta int64) (value int64, err error) {
+	if err := key.Validate(); err != nil {
+		return 0, err
+	}
+	err = s.write(ctx, fmt.Sprintf("add %d to %s", delta, key), func(tx querier) error {
+		return tx.QueryRowContext(ctx, s.d.sql(`
+			INSERT INTO usher_counters AS c (kind, principal, name, value) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (kind, principal, name) DO UPDATE SET value = c.value + excluded.value
+			RETURNING value`), key.Kind, key.Principal, key.Name, delta).Scan(&value)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return value, nil
+}
+
+// Counts implements vault.Counters.
+func (s *Store) Counts(ctx context.Context, kind, principal string) ([]vault.Count, error) {
+	var counts []vault.Count
+	err := s.retry(ctx, "list counters of "+kind, func() error {
+		counts = []vault.Count{}
+		rows, err := s.db.QueryContext(ctx, s.d.sql(`SELECT principal, name, value FROM usher_counters
+			WHERE kind = $1 AND ($2 = '' OR principal = $2) ORDER BY principal, name`), kind, principal)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // rows.Err has the last word
+		for rows.Next() {
+			c := vault.Count{Key: vault.Key{Kind: kind}}
+			if err := rows.Scan(&c.Principal, &c.Name, &c.Value); err != nil {
+				return err
+			}
+			counts = append(counts, c)
+		}
+		return rows.Err()
+	})
+	return counts, err
+}
+
+// Clear implements vault.Counters.
+func (s *Store) Clear(ctx context.Context, key vault.Key) error {
+	if err := key.Validate(); err != nil {
+		return err
+	}
+	return s.write(ctx, "clear "+key.String(), func(tx querier) error {
+		_, err := tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_counters
+			WHERE kind = $1 AND principal = $2 AND name = $3`), key.Kind, key.Principal, key.Name)
+		return err
+	})
+}
+
+// Append implements vault.Audits.
+func (s *Store) Append(ctx context.Context, entries ...vault.AuditEntry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	return s.write(ctx, "append to the audit trail", func(tx querier) error {
+		for _, e := range entries {
+			e = e.Normalized()
+			var at any // NULL: the database's time
+			if !e.At.IsZero() {
+				at = e.At.UnixMilli()
+			}
+			_, err := tx.ExecContext(ctx, s.d.sql(`
+				INSERT INTO usher_audit (at, principal, action, target, outcome, detail)
+				VALUES (COALESCE($1, {now}), $2, $3, $4, $5, $6)`),
+				at, e.Principal, e.Action, e.Target, e.Outcome, e.Detail)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Audit implements vault.Audits.
+func (s *Store) Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditEntry, error) {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = vault.DefaultAuditLimit
+	}
+	var found []vault.AuditEntry
+	err := s.retry(ctx, "read the audit trail", func() error {
+		found = []vault.AuditEntry{}
+		rows, err := s.db.QueryContext(ctx, s.d.sql(`
+			SELECT seq, at, principal, action, target, outcome, detail FROM usher_audit
+			WHERE seq > $1 AND ($2 = '' OR principal = $2) ORDER BY seq DESC LIMIT $3`), q.After, q.Principal, limit)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // rows.Err has the last word
+		for rows.Next() {
+			var e vault.AuditEntry
+			var at int64
+			if err := rows.Scan(&e.Seq, &at, &e.Principal, &e.Action, &e.Target, &e.Outcome, &e.Detail); err != nil {
+				return err
+			}
+			e.At = fromMillis(at)
+			e.Detail = append([]byte{}, e.Detail...)
+			found = append(found, e)
+		}
+		return rows.Err()
+	})
+	slices.Reverse(found)
+	return found, err
+}
+
+// TrimAudit implements vault.Audits.
+func (s *Store) TrimAudit(ctx context.Context, before time.Time) (n int64, err error) {
+	err = s.write(ctx, "trim the audit trail", func(tx querier) (err error) {
+		n, err = affected(tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_audit WHERE at < $1`), before.UnixMilli()))
+		return err
+	})
+	return n, err
+}

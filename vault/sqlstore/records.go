@@ -1,0 +1,207 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+const columns = `kind, principal, name, version, updated, sum, data`
+
+// Get implements vault.Records.
+func (s *Store) Get(ctx context.Context, key vault.Key) (vault.Record, error) {
+	what := "get " + key.String()
+	if err := key.Validate(); err != nil {
+		return vault.Record{}, err
+	}
+	rows, err := s.read(ctx, what, `SELECT `+columns+` FROM usher_records
+		WHERE kind = $1 AND principal = $2 AND name = $3`, key.Kind, key.Principal, key.Name)
+	if err != nil {
+		return vault.Record{}, err
+	}
+	if len(rows) == 0 {
+		return vault.Record{}, fmt.Errorf("%s: %w", what, vault.ErrNotFound)
+	}
+	rec, damage := rows[0].record()
+	if damage == nil && rec.Key != key {
+		damage = errors.New("it is stored under another key")
+	}
+	if damage != nil {
+		return vault.Record{}, s.setAside(ctx, key, rows[0], damage)
+	}
+	return rec, nil
+}
+
+// List implements vault.Records.
+func (s *Store) List(ctx context.Context, kind, principal string) ([]vault.Record, error) {
+	rows, err := s.read(ctx, "list "+kind, `SELECT `+columns+` FROM usher_records
+		WHERE kind = $1 AND ($2 = '' OR principal = $2) ORDER BY principal, name`, kind, principal)
+	if err != nil {
+		return nil, err
+	}
+	recs := make([]vault.Record, 0, len(rows))
+	var damages error
+	for _, r := range rows {
+		rec, damage := r.record()
+		if damage != nil {
+			damages = errors.Join(damages, s.setAside(ctx, r.key(), r, damage))
+			continue
+		}
+		recs = append(recs, rec)
+	}
+	return recs, damages
+}
+
+// read runs a query for rows of records.
+func (s *Store) read(ctx context.Context, what, query string, args ...any) ([]row, error) {
+	var found []row
+	err := s.retry(ctx, what, func() error {
+		found = nil
+		rows, err := s.db.QueryContext(ctx, s.d.sql(query), args...)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // rows.Err has the last word
+		for rows.Next() {
+			r, err := scanRow(rows)
+			if err != nil {
+				return err
+			}
+			found = append(found, r)
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+// Put implements vault.Records.
+func (s *Store) Put(ctx context.Context, key vault.Key, data []byte, ifVersion int64) (vault.Record, error) {
+	return s.put(ctx, key, data, ifVersion, nil)
+}
+
+// PutFenced implements vault.Records. The lease is checked, and kept from
+// changing, in the transaction that writes.
+func (s *Store) PutFenced(ctx context.Context, key vault.Key, data []byte, ifVersion int64, lease vault.Lease) (vault.Record, error) {
+	return s.put(ctx, key, data, ifVersion, &lease)
+}
+
+func (s *Store) put(ctx context.Context, key vault.Key, data []byte, ifVersion int64, fence *vault.Lease) (rec vault.Record, err error) {
+	if err := cmp.Or(key.Validate(), vault.ValidData(data)); err != nil {
+		return rec, err
+	}
+	data = append([]byte{}, data...)
+	err = s.write(ctx, "put "+key.String(), func(tx querier) error {
+		if fence != nil {
+			if err := s.checkLease(ctx, tx, *fence); err != nil {
+				return err
+			}
+		}
+		rec = vault.Record{Key: key, Data: data}
+		var millis int64
+		if err := tx.QueryRowContext(ctx, s.d.sql(`{next}`)).Scan(&rec.Version, &millis); err != nil {
+			return err
+		}
+		rec.Updated = fromMillis(millis)
+		return s.store(ctx, tx, rec, ifVersion)
+	})
+	if err != nil {
+		return vault.Record{}, err
+	}
+	s.changed(ctx, vault.Change{Key: key, Version: rec.Version})
+	return rec, nil
+}
+
+// store writes the record if the stored version is still ifVersion.
+func (s *Store) store(ctx context.Context, tx querier, rec vault.Record, ifVersion int64) error {
+	statement := `INSERT INTO usher_records (kind, principal, name, version, updated, sum, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
+	args := []any{rec.Kind, rec.Principal, rec.Name, rec.Version, rec.Updated.UnixMilli(), sum(rec), rec.Data}
+	if ifVersion != 0 {
+		statement = `UPDATE usher_records SET version = $4, updated = $5, sum = $6, data = $7
+			WHERE kind = $1 AND principal = $2 AND name = $3 AND version = $8`
+		args = append(args, ifVersion)
+	}
+	n, err := affected(tx.ExecContext(ctx, s.d.sql(statement), args...))
+	if err == nil && n == 0 {
+		return vault.ErrConflict
+	}
+	return err
+}
+
+// Delete implements vault.Records.
+func (s *Store) Delete(ctx context.Context, key vault.Key, ifVersion int64) error {
+	if err := key.Validate(); err != nil {
+		return err
+	}
+	err := s.write(ctx, "delete "+key.String(), func(tx querier) error {
+		n, err := affected(tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_records
+			WHERE kind = $1 AND principal = $2 AND name = $3 AND version = $4`),
+			key.Kind, key.Principal, key.Name, ifVersion))
+		if err != nil || n > 0 {
+			return err
+		}
+		var version int64
+		err = tx.QueryRowContext(ctx, s.d.sql(`SELECT version FROM usher_records
+			WHERE kind = $1 AND principal = $2 AND name = $3`), key.Kind, key.Principal, key.Name).Scan(&version)
+		if errors.Is(err, sql.ErrNoRows) {
+			return vault.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return vault.ErrConflict
+	})
+	if err == nil {
+		s.changed(ctx, vault.Change{Key: key})
+	}
+	return err
+}
+
+// Take implements vault.Records. A damaged record is not taken but set aside.
+func (s *Store) Take(ctx context.Context, key vault.Key) (rec vault.Record, err error) {
+	if err := key.Validate(); err != nil {
+		return vault.Record{}, err
+	}
+	var r row
+	var damage error
+	err = s.write(ctx, "take "+key.String(), func(tx querier) error {
+		r, damage = nil, nil
+		rows, err := tx.QueryContext(ctx, s.d.sql(`DELETE FROM usher_records
+			WHERE kind = $1 AND principal = $2 AND name = $3 RETURNING `+columns), key.Kind, key.Principal, key.Name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // rows.Err has the last word
+		if !rows.Next() {
+			return cmp.Or(rows.Err(), vault.ErrNotFound)
+		}
+		if r, err = scanRow(rows); err != nil {
+			return err
+		}
+		if rec, damage = r.record(); damage != nil {
+			return errDamagedRecord
+		}
+		for rows.Next() { // a statement that is not read to its end does not count
+		}
+		return rows.Err()
+	})
+	if errors.Is(err, errDamagedRecord) {
+		return vault.Record{}, s.setAside(ctx, key, r, damage)
+	}
+	if err != nil {
+		return vault.Record{}, err
+	}
+	s.changed(ctx, vault.Change{Key: key})
+	return rec, nil
+}
+
+func affected(res sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
