@@ -98,15 +98,15 @@ func (s *Server) unused() []string {
 
 // checkURLTemplate checks as much of an address as is written out.
 func checkURLTemplate(raw string) error {
-	parts, err := parseTemplate(raw)
+	parts, err := ParseTemplate(raw)
 	if err != nil {
 		return err
 	}
-	if len(parts) == 1 && parts[0].ref == nil {
-		return checkURL(parts[0].text)
+	if len(parts) == 1 && parts[0].Placeholder == nil {
+		return checkURL(parts[0].Text)
 	}
-	first := parts[0].text
-	if parts[0].ref != nil || strings.HasPrefix(first, "http://") || strings.HasPrefix(first, "https://") {
+	first := parts[0].Text
+	if parts[0].Placeholder != nil || strings.HasPrefix(first, "http://") || strings.HasPrefix(first, "https://") {
 		return nil
 	}
 	return errors.New("must start with http:// or https://")

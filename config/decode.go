@@ -124,7 +124,7 @@ func (d *decoder) template(what string, p *string) setter {
 }
 
 func (d *decoder) checkTemplate(v hujson.Value, what, s string) error {
-	if _, err := parseTemplate(s); err != nil {
+	if _, err := ParseTemplate(s); err != nil {
 		return d.src.errorAt(v.StartOffset, "%s: %v", what, err)
 	}
 	return nil

@@ -78,7 +78,7 @@ func parseSetting(value any, text string) error {
 	switch p := value.(type) {
 	case *string:
 		*p = text
-		_, err = parseTemplate(text)
+		_, err = ParseTemplate(text)
 	case *[]string:
 		*p = splitList(text)
 	case *bool:

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -84,5 +85,50 @@ func TestMaskingIsReadable(t *testing.T) {
 	want := append(append([]string{}, args[:len(args)-1]...), Mask)
 	if diff := cmp.Diff(want, MaskArgs(args)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMoveSecrets(t *testing.T) {
+	s := Server{
+		Name: "git hub", Transport: TransportStdio, Command: "npx",
+		Args:    []string{"--token", canary, "--api-key=" + canary + "2", "--url", "https://u:" + canary + "@h/?api_key=" + canary, "a$", "plain"},
+		Env:     map[string]string{"GITHUB_TOKEN": canary, "KEPT": "${env:KEPT}", "MIXED_TOKEN": "x$${env:A}" + canary, "PLAIN": "$${literal}"},
+		Headers: map[string]string{"Authorization": "Bearer " + canary},
+		OAuth:   &OAuth{ClientID: "id", ClientSecret: canary},
+	}
+	out, moved, clean := s.MoveSecrets()
+	if !clean {
+		t.Error("not clean")
+	}
+	if strings.Contains(fmt.Sprintf("%+v %+v %#v", out, out.OAuth, moved), "CANARY") {
+		t.Errorf("a credential is left in %+v", out)
+	}
+	if got := out.Headers["Authorization"]; got != "Bearer ${secret:git-hub/Authorization}" {
+		t.Errorf("Authorization = %q", got)
+	}
+	// With the moved secrets stored, it resolves to what it was.
+	store := map[string]string{}
+	for _, m := range moved {
+		store[m.Name] = m.Reveal()
+	}
+	look := Lookup{
+		Env:    func(n string) (string, bool) { return "e", true },
+		Secret: func(_ context.Context, n string) (string, bool, error) { v, ok := store[n]; return v, ok, nil },
+	}
+	want, err := s.Resolve(t.Context(), look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := out.Resolve(t.Context(), look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	s = Server{Name: "s", Env: map[string]string{"A": "${cmd:curl -H 'Authorization: Bearer " + canary + "'}"}}
+	if _, _, clean := s.MoveSecrets(); clean {
+		t.Error("a credential inside a command was passed over")
 	}
 }

@@ -105,17 +105,17 @@ type resolver struct {
 }
 
 func (r resolver) expand(path, value string) (string, error) {
-	parts, err := parseTemplate(value)
+	parts, err := ParseTemplate(value)
 	if err != nil {
 		return "", &PlaceholderError{Server: r.server.Name, Field: path, Reason: err.Error(), Err: err}
 	}
 	var b strings.Builder
 	for _, p := range parts {
-		if p.ref == nil {
-			b.WriteString(p.text)
+		if p.Placeholder == nil {
+			b.WriteString(p.Text)
 			continue
 		}
-		v, err := r.value(path, p.ref)
+		v, err := r.value(path, p.Placeholder)
 		if err != nil {
 			return "", err
 		}

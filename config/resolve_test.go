@@ -108,7 +108,7 @@ func TestBadTemplates(t *testing.T) {
 		"${", "${A", "${}", "${env:}", "${A B}", "${1A}", "${A-b}", "${foo:bar}", "${secret:}", "${secret:a b}",
 		"${file:}", "${cmd: }", "${NO:-${}}", "${A=B}", "${input:}", "${env:A=B}", strings.Repeat("${A:-", 12) + strings.Repeat("}", 12),
 	} {
-		if parts, err := parseTemplate(in); err == nil {
+		if parts, err := ParseTemplate(in); err == nil {
 			t.Errorf("%q was taken: %+v", in, parts)
 		}
 	}
@@ -251,7 +251,7 @@ func TestSettingsResolve(t *testing.T) {
 }
 
 func FuzzInterpolation(f *testing.F) {
-	for _, s := range []string{"", "${A}", "$${A}", "${A:-${B:-c}}", "$$$", "${cmd:a {b}}", "pa$$word", "${", "${é}", "${file:f}"} {
+	for _, s := range []string{"", "${A}", "$${A}", "${A:-${B:-c}}", "$$$", "${cmd:a {b}}", "pa$$word", "${", "${é}", "${file:f}", "$$${A}", "a$${A}$"} {
 		f.Add(s)
 	}
 	look := testLookup()
@@ -263,16 +263,16 @@ func FuzzInterpolation(f *testing.F) {
 			t.Fatalf("escape %q = %q yields %q, %v", text, s.Env["K"], got.Env["K"], err)
 		}
 		// Any text either fails to parse or splits into parts that write it back.
-		if parts, err := parseTemplate(text); err == nil {
-			var b strings.Builder
+		if parts, err := ParseTemplate(text); err == nil {
+			var b TemplateBuilder
 			for _, p := range parts {
-				if p.ref != nil {
-					b.WriteString(p.ref.Raw)
+				if p.Placeholder != nil {
+					b.Raw(p.Placeholder.Raw)
 				} else {
-					b.WriteString(EscapeLiteral(p.text))
+					b.Text(p.Text)
 				}
 			}
-			if again, err := parseTemplate(b.String()); err != nil || !reflect.DeepEqual(again, parts) {
+			if again, err := ParseTemplate(b.String()); err != nil || !reflect.DeepEqual(again, parts) {
 				t.Fatalf("%q: %+v, written back as %q: %+v, %v", text, parts, b.String(), again, err)
 			}
 		}

@@ -28,7 +28,7 @@ func starSecrets(line string) string {
 		if flag != "" {
 			name = flag
 		}
-		if maskHeader(inner) != inner || maskValue(name, inner) != inner {
+		if MaskArgs([]string{inner})[0] != inner || maskValue(name, inner) != inner {
 			spans = append(spans, [2]int{at[0] + 1, at[0] + 1 + len(inner)})
 		}
 		if flag = ""; secretFlag(inner) {

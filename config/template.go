@@ -25,27 +25,62 @@ type Placeholder struct {
 	Raw        string // as written, with its braces
 }
 
-// part is a piece of a template: literal text, or a placeholder.
-type part struct {
-	text string
-	ref  *Placeholder
+// Part is a piece of a template: literal text, or a placeholder.
+type Part struct {
+	Text        string
+	Placeholder *Placeholder // nil for text
 }
+
+// ParseTemplate splits s into literal text and placeholders.
+func ParseTemplate(s string) ([]Part, error) { return parseTemplateDepth(s, 0) }
+
+// TemplateBuilder puts a template together out of text, which is escaped, and
+// placeholders. The zero value is empty.
+type TemplateBuilder struct {
+	done strings.Builder
+	text strings.Builder
+}
+
+// Text adds literal text.
+func (b *TemplateBuilder) Text(text string) { b.text.WriteString(text) }
+
+// Raw adds something that is a template already.
+func (b *TemplateBuilder) Raw(template string) {
+	if template == "" {
+		return
+	}
+	text := b.text.String()
+	b.text.Reset()
+	b.done.WriteString(EscapeLiteral(text))
+	if strings.HasPrefix(template, "$") || strings.HasPrefix(template, "{") {
+		// Dollars right before a placeholder would escape it.
+		b.done.WriteString(strings.Repeat("$", trailingDollars(text)))
+	}
+	b.done.WriteString(template)
+}
+
+// String returns the template.
+func (b *TemplateBuilder) String() string {
+	return b.done.String() + EscapeLiteral(b.text.String())
+}
+
+func trailingDollars(s string) int { return len(s) - len(strings.TrimRight(s, "$")) }
 
 // Placeholders lists the placeholders of s in order, those inside defaults
 // included.
 func Placeholders(s string) ([]Placeholder, error) {
-	parts, err := parseTemplate(s)
+	parts, err := ParseTemplate(s)
 	if err != nil {
 		return nil, err
 	}
 	var out []Placeholder
 	for _, p := range parts {
-		if p.ref == nil {
+		if p.Placeholder == nil {
 			continue
 		}
-		out = append(out, *p.ref)
-		if p.ref.HasDefault {
-			inner, err := Placeholders(p.ref.Default)
+		out = append(out, *p.Placeholder)
+		if p.Placeholder.HasDefault {
+			inner, err := Placeholders(p.Placeholder.Default)
 			if err != nil {
 				return nil, err
 			}
@@ -73,18 +108,16 @@ func EscapeLiteral(text string) string {
 	return b.String()
 }
 
-// parseTemplate splits s. Of a run of dollars before a brace each pair stands
-// for one dollar; an odd one out opens a placeholder.
-func parseTemplate(s string) ([]part, error) { return parseTemplateDepth(s, 0) }
-
 // maxTemplateDepth bounds defaults inside defaults.
 const maxTemplateDepth = 8
 
-func parseTemplateDepth(s string, depth int) ([]part, error) {
+// parseTemplateDepth: of a run of dollars before a brace each pair stands for
+// one dollar; an odd one out opens a placeholder.
+func parseTemplateDepth(s string, depth int) ([]Part, error) {
 	if depth > maxTemplateDepth {
 		return nil, fmt.Errorf("placeholders are nested deeper than %d levels", maxTemplateDepth)
 	}
-	var parts []part
+	var parts []Part
 	var text strings.Builder
 	for i := 0; i < len(s); {
 		n := dollars(s[i:])
@@ -111,14 +144,14 @@ func parseTemplateDepth(s string, depth int) ([]part, error) {
 			return nil, err
 		}
 		if text.Len() > 0 {
-			parts = append(parts, part{text: text.String()})
+			parts = append(parts, Part{Text: text.String()})
 			text.Reset()
 		}
-		parts = append(parts, part{ref: ref})
+		parts = append(parts, Part{Placeholder: ref})
 		i += length + 1
 	}
 	if text.Len() > 0 {
-		parts = append(parts, part{text: text.String()})
+		parts = append(parts, Part{Text: text.String()})
 	}
 	return parts, nil
 }
