@@ -39,7 +39,8 @@ type result struct {
 	problems []string // empty: passed
 	output   []byte   // what the suite printed, for a failed one
 	dir      string
-	tries    int
+	onlyLate bool     // failed, and only by the check that measures time
+	earlier  []string // what was wrong with the tries before this one
 	took     time.Duration
 }
 
@@ -55,14 +56,18 @@ func (r *result) judge(ended run, dir string, floors map[string]int) {
 	if err != nil {
 		r.problems = append(r.problems, err.Error())
 	}
+	late, other := false, err != nil
 	for _, c := range checks {
 		switch c.Status {
 		case "SUCCESS":
 			r.passed++
 		case "FAILURE", "WARNING":
+			isLate := c.ID == timing[r.scenario.name]
+			late, other = late || isLate, other || !isLate
 			r.problems = append(r.problems, fmt.Sprintf("%s %s: %s", c.Status, c.ID, c.Message))
 		case "INFO", "SKIPPED": // say nothing about the client
 		default:
+			other = true
 			r.problems = append(r.problems, fmt.Sprintf("check %s has the unknown status %q", c.ID, c.Status))
 		}
 	}
@@ -74,6 +79,7 @@ func (r *result) judge(ended run, dir string, floors map[string]int) {
 	case r.passed < floor:
 		r.problems = append(r.problems, fmt.Sprintf("only %d checks passed, the floor is %d", r.passed, floor))
 	}
+	r.onlyLate = late && !other && !ended.clientFailed()
 	if !r.ok() {
 		r.output = ended.output
 	}

@@ -96,6 +96,45 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// Only lateness may be tried again: a client that did everything in time and then
+// hung was once taken for a slow machine.
+func TestOnlyLatenessIsTriedAgain(t *testing.T) {
+	const (
+		good   = `{"id":"client-sse-graceful-reconnect","status":"SUCCESS"}`
+		bad    = `{"id":"client-sse-last-event-id","status":"FAILURE"}`
+		onTime = `{"id":"client-sse-retry-timing","status":"SUCCESS"}`
+		late   = `{"id":"client-sse-retry-timing","status":"WARNING"}`
+	)
+	failed := errors.New("exit status 1")
+	tests := []struct {
+		name, scenario, checks, output string
+		err                            error
+		want                           bool
+	}{
+		{"late", "sse-retry", good + "," + late, "", failed, true},
+		{"in time, then hung", "sse-retry", good + "," + onTime, "CLIENT EXITED WITH ERROR (code 1)", failed, false},
+		{"late and hung", "sse-retry", good + "," + late, "Client exited with code 1", failed, false},
+		{"late and ended by the suite", "sse-retry", good + "," + late, "CLIENT TIMED OUT", failed, false},
+		{"late and wrong", "sse-retry", bad + "," + late, "", failed, false},
+		{"wrong", "sse-retry", bad + "," + onTime, "", failed, false},
+		{"late where time is not measured", "tools_call", late, "", failed, false},
+		{"passed", "sse-retry", good + "," + onTime, "", nil, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "checks.json"), []byte("["+tt.checks+"]"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			r := result{scenario: scenario{name: tt.scenario}}
+			r.judge(run{err: tt.err, output: []byte(tt.output)}, dir, map[string]int{"sse-retry": 2, "tools_call": 1})
+			if r.onlyLate != tt.want {
+				t.Errorf("onlyLate = %v, want %v (problems %q)", r.onlyLate, tt.want, r.problems)
+			}
+		})
+	}
+}
+
 func TestFloorsCoverEveryLeg(t *testing.T) {
 	f, err := readFloors()
 	if err != nil {
@@ -121,10 +160,10 @@ func TestNothingRunIsNoPass(t *testing.T) {
 func TestReportNamesWhatFailedAndWhatWaits(t *testing.T) {
 	var out bytes.Buffer
 	report(&out, leg{side: "client", via: "library", revision: "R", waiting: "auth/"}, []result{
-		{scenario: scenario{"good", true}, passed: 3, floor: 3, tries: 2},
+		{scenario: scenario{"good", true}, passed: 3, floor: 3, earlier: []string{"try 1: late"}},
 		{scenario: scenario{"bad", false}, problems: []string{"FAILURE x: y"}, output: []byte("client says no\n")},
 	}, []scenario{{"auth/a", true}})
-	for _, want := range []string{"ok    good", "try 2", "FAIL  bad", "unscored", "not covered yet: 1 scenarios", "FAILURE x: y", "| client says no"} {
+	for _, want := range []string{"ok    good", "try 1: late", "FAIL  bad", "unscored", "not covered yet: 1 scenarios", "FAILURE x: y", "| client says no"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("report lacks %q:\n%s", want, out.String())
 		}

@@ -39,10 +39,7 @@ func remarks(r result) []string {
 	if !r.scenario.scored {
 		all = append(all, "unscored by the suite")
 	}
-	if r.tries > 1 {
-		all = append(all, fmt.Sprintf("try %d", r.tries))
-	}
-	return all
+	return append(all, r.earlier...)
 }
 
 // explain prints a failed scenario: the problems, then the end of the output.

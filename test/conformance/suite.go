@@ -109,6 +109,13 @@ type run struct {
 	output []byte // what it printed, both streams
 }
 
+// clientFailed reports whether the client itself ended badly. The suite's exit
+// code does not tell that from a failed check; its words do.
+func (r run) clientFailed() bool {
+	text := strings.ToLower(string(r.output))
+	return strings.Contains(text, "client exited with") || strings.Contains(text, "timed out")
+}
+
 // client runs one client scenario; its results land below dir.
 func (s suite) client(ctx context.Context, l leg, sc scenario, dir string) run {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
