@@ -75,6 +75,8 @@ func (e *Events) take(ev *Event, name string, data *frame, dataLines *int) (bool
 		return false, nil
 	}
 	switch name {
+	case "":
+		return false, nil
 	case "data":
 		if *dataLines++; *dataLines > 1 {
 			if err := e.add(data, []byte("\n")); err != nil {
@@ -82,9 +84,6 @@ func (e *Events) take(ev *Event, name string, data *frame, dataLines *int) (bool
 			}
 		}
 		return true, e.value(data)
-	case "event", "id", "retry":
-	default:
-		return false, nil // a comment, or a field that nobody knows
 	}
 	f := frame{max: maxField}
 	if err := e.value(&f); err != nil {
@@ -120,8 +119,7 @@ func (e *Events) set(ev *Event, name, value string) (started bool) {
 }
 
 // field goes to the next line and reads the name of its field, "" for comments and
-// for names too long to mean anything. blank says that the line is empty, which ends
-// an event.
+// names that nobody knows. blank says that the line is empty, which ends an event.
 func (e *Events) field() (name string, blank bool, err error) {
 	if err := e.skipRest(); err != nil {
 		return "", false, err
@@ -144,13 +142,27 @@ func (e *Events) field() (name string, blank bool, err error) {
 		if c == '\n' || c == '\r' || c == ':' {
 			e.begun = true
 			e.inLine = c == ':'
-			return string(text), len(text) == 0 && !e.inLine, nil
+			return fieldName(text), len(text) == 0 && !e.inLine, nil
 		}
 		if text = append(text, c); len(text) == cap(text) {
 			e.begun, e.inLine = true, true
 			return "", false, nil
 		}
 	}
+}
+
+func fieldName(text []byte) string {
+	switch string(text) {
+	case "data":
+		return "data"
+	case "event":
+		return "event"
+	case "id":
+		return "id"
+	case "retry":
+		return "retry"
+	}
+	return ""
 }
 
 // value reads the rest of the line into f, without the one space that may stand

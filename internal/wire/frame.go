@@ -29,9 +29,10 @@ const (
 // them once, at the end: growing one slice would keep and leave behind several times
 // the frame's size, and it is the peer who chooses that size.
 type frame struct {
-	max    int64
-	size   int64
-	chunks [][]byte
+	max   int64
+	size  int64
+	first []byte // the first part as it came: most frames have no other
+	more  [][]byte
 }
 
 // add appends p. When that passes the limit it drops what it has and returns the
@@ -42,23 +43,25 @@ func (f *frame) add(p []byte) *TooLongError {
 		f.reset()
 		return err
 	}
-	if f.size += int64(len(p)); len(f.chunks) == 0 {
-		f.chunks = append(f.chunks, bytes.Clone(p)) // most frames come in one part
+	if f.size += int64(len(p)); f.first == nil {
+		f.first = bytes.Clone(p)
 		return nil
 	}
-	last := &f.chunks[len(f.chunks)-1]
-	n := min(cap(*last)-len(*last), len(p))
-	*last, p = append(*last, p[:n]...), p[n:]
+	if len(f.more) > 0 {
+		last := &f.more[len(f.more)-1]
+		n := min(cap(*last)-len(*last), len(p))
+		*last, p = append(*last, p[:n]...), p[n:]
+	}
 	if len(p) > 0 {
 		next := min(max(int(f.size), minChunk), maxChunk)
-		f.chunks = append(f.chunks, append(make([]byte, 0, max(next, len(p))), p...))
+		f.more = append(f.more, append(make([]byte, 0, max(next, len(p))), p...))
 	}
 	return nil
 }
 
 func (f *frame) prefix(rest []byte) []byte {
-	var out []byte
-	for _, c := range append(f.chunks, rest) {
+	out := bytes.Clone(f.first[:min(len(f.first), prefixLen)])
+	for _, c := range append(f.more, rest) {
 		out = append(out, c[:min(len(c), prefixLen-len(out))]...)
 	}
 	return out
@@ -66,15 +69,18 @@ func (f *frame) prefix(rest []byte) []byte {
 
 // take returns the bytes in one slice and empties the frame.
 func (f *frame) take() []byte {
-	chunks := f.chunks
-	f.reset()
-	if len(chunks) == 1 {
-		return chunks[0]
+	out := f.first
+	if len(f.more) > 0 {
+		out = append(make([]byte, 0, f.size), f.first...)
+		for _, c := range f.more {
+			out = append(out, c...)
+		}
 	}
-	return bytes.Join(chunks, nil)
+	f.reset()
+	return out
 }
 
-func (f *frame) reset() { f.size, f.chunks = 0, nil }
+func (f *frame) reset() { f.size, f.first, f.more = 0, nil, nil }
 
 // lineEnd returns the offset of the first CR or LF in b, len(b) when there is none.
 // It searches in windows: else a text with only one of them would be searched to its
