@@ -1,0 +1,148 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/upstream"
+)
+
+// Request is one request to a server.
+type Request struct {
+	upstream.Request
+	// Answer answers what the server asks before it answers itself (elicitation,
+	// sampling, roots), in both eras. Nil leaves questions to the caller: those of
+	// the modern era come back as a result, those of the older one go to
+	// OnRequest.
+	Answer upstream.Responder
+	// Repeatable says that the request may run twice. Set it from knowledge of
+	// your own; the annotations of a trusted server are looked up by the Host.
+	Repeatable bool
+	// Timeout replaces the server's timeouts.call. 0: it does not.
+	Timeout time.Duration
+}
+
+// Do sends a request under supervision and returns the raw result. It connects if
+// need be. An answer of the server, error or not, never counts against it; a
+// *wire.Error is found with errors.As. After a failure of the connection the
+// request is repeated once where that is safe; otherwise the error is
+// [ErrOutcomeUnknown].
+func (h *Host) Do(ctx context.Context, k Key, req Request) ([]byte, error) {
+	h.count.requests.Add(1)
+	for {
+		u, err := h.unit(k)
+		if err != nil {
+			return nil, err
+		}
+		result, err := u.request(ctx, req)
+		if !errors.Is(err, errReplaced) {
+			return result, err
+		}
+	}
+}
+
+func (u *unit) request(ctx context.Context, req Request) (result []byte, err error) {
+	op := operation{
+		name: "call", timeout: orDefault(req.Timeout, u.timeout(req.Method)),
+		repeatable: func() bool { return req.Repeatable || u.repeatable(req) },
+	}
+	op.do = func(ctx context.Context, p *patience, l *live) (err error) {
+		result, err = u.send(ctx, p, l, req)
+		return err
+	}
+	err = u.run(ctx, op)
+	if err == nil {
+		return result, nil
+	}
+	if req.Method == wire.MethodToolsCall {
+		err = u.unknownTool(req, err)
+	}
+	return nil, err
+}
+
+// timeout is how long the server may take to answer a method.
+func (u *unit) timeout(method string) time.Duration {
+	switch method {
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList:
+		return u.srv.Timeouts.List
+	}
+	return u.srv.Timeouts.Call
+}
+
+// send puts the request on the wire. A tool whose header annotations were not
+// known is refused before it runs, so learning them and asking again is safe.
+func (u *unit) send(ctx context.Context, p *patience, l *live, req Request) ([]byte, error) {
+	if req.Answer != nil {
+		return l.conn.Call(ctx, req.Request, p.whileAnswering(req.Answer))
+	}
+	r := req.Request
+	r.OnRequest = p.whileAnswering(r.OnRequest)
+	result, err := l.conn.Do(ctx, r)
+	var answer *wire.Error
+	if req.Method != wire.MethodToolsCall || !errors.As(err, &answer) || answer.Code != wire.CodeHeaderMismatch || !wire.Modern(l.conn.Version()) {
+		return result, err
+	}
+	seen := u.catalog.changeCount(wire.MethodToolsList)
+	list, listErr := l.conn.List(ctx, wire.MethodToolsList)
+	if listErr != nil {
+		return nil, err
+	}
+	u.catalog.store(wire.MethodToolsList, list, l, seen)
+	return l.conn.Do(ctx, r)
+}
+
+// repeatable reports whether running a request twice does no harm: the protocol
+// says so of everything that only reads, and a server that is trusted may say so
+// of a tool.
+func (u *unit) repeatable(req Request) bool {
+	switch req.Method {
+	case wire.MethodPing, wire.MethodDiscover, wire.MethodComplete,
+		wire.MethodToolsList, wire.MethodPromptsList, wire.MethodPromptsGet,
+		wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodResourcesRead:
+		return true
+	case wire.MethodToolsCall:
+	default:
+		return false
+	}
+	if !u.srv.Trust {
+		return false
+	}
+	name, ok := toolOf(req)
+	if !ok {
+		return false
+	}
+	def, _ := u.catalog.tool(name)
+	return annotated(def, "readOnlyHint") || annotated(def, "idempotentHint")
+}
+
+// toolOf is the name of the tool that a request calls.
+func toolOf(req Request) (string, bool) {
+	p, err := wire.ReadParams(req.Params)
+	return p.Name, err == nil
+}
+
+func annotated(def []byte, hint string) bool {
+	v, _ := jsonx.Path(def, "annotations", hint)
+	return string(v) == "true"
+}
+
+// unknownTool adds the names that may have been meant when the server says that a
+// tool does not exist and its list agrees.
+func (u *unit) unknownTool(req Request, err error) error {
+	var answer *wire.Error
+	if !errors.As(err, &answer) || answer.Code != wire.CodeInvalidParams && answer.Code != wire.CodeMethodNotFound {
+		return err
+	}
+	name, ok := toolOf(req)
+	if def, known := u.catalog.tool(name); !ok || !known || def != nil {
+		return err
+	}
+	return &Error{
+		Server: u.key.Server, Hint: didYouMean(name, u.catalog.toolNames()),
+		Err: &unknownError{what: ErrUnknownTool, text: fmt.Sprintf("%s has no tool named %q", u.key.Server, name), err: err},
+	}
+}

@@ -1,0 +1,246 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/upstream"
+)
+
+// Catalog is what a server offers, as last known. All definitions are raw, to the
+// byte as the server sent them.
+type Catalog struct {
+	Tools, Prompts, Resources, Templates [][]byte
+
+	Version      string // protocol revision
+	Info         []byte // name and version in the server's words, nil when unknown
+	Capabilities []byte
+	Instructions string
+
+	At     time.Time     // when Tools were read
+	TTL    time.Duration // how long they may be kept; 0: the server did not say
+	Public bool          // they may be shown to everybody
+	Stale  bool          // they may have changed since
+	// Problem is why stale tools could not be read again, nil when nobody tried.
+	// It is not kept.
+	Problem error
+}
+
+// maxQuiet is how long a list is believed to be unchanged because the server
+// promised to tell: a notification may have been lost.
+const maxQuiet = 10 * time.Minute
+
+// lists says of which lists something holds.
+type lists struct{ tools, prompts, resources bool }
+
+func (l lists) of(method string) bool {
+	switch method {
+	case wire.MethodToolsList:
+		return l.tools
+	case wire.MethodPromptsList:
+		return l.prompts
+	}
+	return l.resources
+}
+
+// catalog is the last known lists of a unit.
+type catalog struct {
+	mu      sync.Mutex // guards what follows
+	loaded  bool       // Memory has been asked
+	info    upstream.ServerInfo
+	known   map[string]listing // by method
+	changes map[string]int     // how often the server said that a list changed
+}
+
+// listing is one list and where it came from.
+type listing struct {
+	upstream.List
+	from    *live
+	stale   bool
+	problem error
+}
+
+// connected takes over what a server says about itself and teaches the connection
+// the tools it may call, so that it need not list them first.
+func (c *catalog) connected(l *live) {
+	info := l.conn.Info()
+	l.hears = lists{tools: announces(info, "tools"), prompts: announces(info, "prompts"), resources: announces(info, "resources")}
+	c.mu.Lock()
+	c.info = info
+	tools := c.known[wire.MethodToolsList].Items
+	c.mu.Unlock()
+	if tools != nil {
+		l.conn.LearnTools(tools)
+	}
+}
+
+func announces(info upstream.ServerInfo, what string) bool {
+	v, _ := jsonx.Path(info.Capabilities, what, "listChanged")
+	return string(v) == "true"
+}
+
+// load takes in what was remembered, unless something newer is known.
+func (c *catalog) load(old Catalog, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loaded {
+		return
+	}
+	c.loaded = true
+	if !ok {
+		return
+	}
+	c.info = upstream.ServerInfo{Version: old.Version, Info: old.Info, Capabilities: old.Capabilities, Instructions: old.Instructions}
+	for method, items := range map[string][][]byte{
+		wire.MethodToolsList: old.Tools, wire.MethodPromptsList: old.Prompts,
+		wire.MethodResourcesList: old.Resources, wire.MethodTemplatesList: old.Templates,
+	} {
+		if items == nil {
+			continue
+		}
+		l := listing{List: upstream.List{Items: items, Received: old.At}}
+		if method == wire.MethodToolsList {
+			l.TTL, l.Public, l.stale = old.TTL, old.Public, old.Stale
+		}
+		c.put(method, l)
+	}
+}
+
+// put needs mu.
+func (c *catalog) put(method string, l listing) {
+	if c.known == nil {
+		c.known = map[string]listing{}
+	}
+	c.known[method] = l
+}
+
+// changed marks a list as out of date.
+func (c *catalog) changed(method string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes == nil {
+		c.changes = map[string]int{}
+	}
+	c.changes[method]++
+	if l, ok := c.known[method]; ok {
+		l.stale = true
+		c.known[method] = l
+	}
+}
+
+// expire marks everything as out of date.
+func (c *catalog) expire() {
+	c.mu.Lock()
+	methods := slices.Collect(maps.Keys(c.known))
+	c.mu.Unlock()
+	for _, m := range methods {
+		c.changed(m)
+	}
+}
+
+// changeCount is to be read before a list is fetched, see store.
+func (c *catalog) changeCount(method string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changes[method]
+}
+
+// store keeps a list that was fetched when changeCount was seen, and reports
+// whether it is another one than before.
+func (c *catalog) store(method string, list upstream.List, from *live, seen int) (differs bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if list.Items == nil {
+		list.Items = [][]byte{} // known to be empty
+	}
+	before, known := c.known[method]
+	c.put(method, listing{List: list, from: from, stale: c.changes[method] != seen})
+	return !known || !slices.EqualFunc(before.Items, list.Items, bytes.Equal)
+}
+
+// failed notes that a list could not be read again, and reports whether there is
+// an older one to show.
+func (c *catalog) failed(method string, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, ok := c.known[method]
+	if ok {
+		l.stale, l.problem = true, err
+		c.known[method] = l
+	}
+	return ok
+}
+
+// fresh reports whether a list need not be asked for again; now is the connection
+// in use, nil when there is none.
+func (c *catalog) fresh(method string, now *live) bool {
+	c.mu.Lock()
+	l, ok := c.known[method]
+	c.mu.Unlock()
+	age := time.Since(l.Received)
+	switch {
+	case !ok, l.stale:
+		return false
+	case l.TTL > 0 && age < l.TTL:
+		return true
+	case now == nil || l.from != now || age > maxQuiet:
+		return false
+	}
+	return now.hears.of(method) && (!wire.Modern(now.conn.Version()) || now.listening.Load())
+}
+
+// view is the catalog as a whole, and whether the tools are known.
+func (c *catalog) view() (Catalog, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tools, ok := c.known[wire.MethodToolsList]
+	return Catalog{
+		Tools: tools.Items, Prompts: c.known[wire.MethodPromptsList].Items,
+		Resources: c.known[wire.MethodResourcesList].Items, Templates: c.known[wire.MethodTemplatesList].Items,
+		Version: c.info.Version, Info: c.info.Info, Capabilities: c.info.Capabilities, Instructions: c.info.Instructions,
+		At: tools.Received, TTL: tools.TTL, Public: tools.Public, Problem: tools.problem,
+		Stale: tools.stale || tools.TTL > 0 && time.Since(tools.Received) >= tools.TTL,
+	}, ok
+}
+
+// tool returns the definition of a tool, and whether the tools are known at all.
+func (c *catalog) tool(name string) (def []byte, known bool) {
+	c.mu.Lock()
+	tools, ok := c.known[wire.MethodToolsList]
+	c.mu.Unlock()
+	for _, def := range tools.Items {
+		if jsonx.GetText(def, "name") == name {
+			return def, true
+		}
+	}
+	return nil, ok
+}
+
+func (c *catalog) toolNames() []string {
+	c.mu.Lock()
+	tools := c.known[wire.MethodToolsList]
+	c.mu.Unlock()
+	names := make([]string, len(tools.Items))
+	for i, def := range tools.Items {
+		names[i] = jsonx.GetText(def, "name")
+	}
+	return names
+}
+
+// recall asks the Memory for an older catalog, once.
+func (u *unit) recall(ctx context.Context) {
+	u.catalog.mu.Lock()
+	loaded := u.catalog.loaded
+	u.catalog.mu.Unlock()
+	if loaded {
+		return
+	}
+	old, ok := u.h.opt.Memory.Tools(ctx, u.key, u.digest)
+	u.catalog.load(old, ok)
+}

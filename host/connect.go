@@ -1,0 +1,354 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/upstream"
+)
+
+var (
+	// errReplaced says that a unit is no longer the one for its key: look again.
+	errReplaced = errors.New("the server has another definition by now")
+	// errStale says that a dial belongs to an older epoch, or that all who waited
+	// for it had left: whoever still wants a connection starts over.
+	errStale = errors.New("the attempt to connect was given up")
+)
+
+// acquire returns the connection for one more user, dialling if there is none. All
+// who wait share one dial, which none of them can cancel alone.
+func (u *unit) acquire(ctx context.Context) (*live, error) {
+	for {
+		l, epoch, err := u.hold()
+		if err != nil {
+			return nil, err
+		}
+		if l != nil && !over(l.conn.Done()) {
+			return l, nil
+		}
+		if l != nil { // it died, and we are the first to notice
+			u.lose(l)
+			u.release(l)
+			continue
+		}
+		if u.budget.isEjected() {
+			return nil, u.ejected()
+		}
+		err = u.join(ctx, epoch)
+		if err != nil && !errors.Is(err, errStale) {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// join waits for the dial of an epoch and starts it if nobody has.
+func (u *unit) join(ctx context.Context, epoch uint64) error {
+	u.mu.Lock()
+	u.waiters++
+	if u.interest == nil || u.interest.Err() != nil {
+		u.interest, u.loseHeart = context.WithCancel(u.h.life)
+	}
+	interest := u.interest
+	u.mu.Unlock()
+	defer func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.waiters--; u.waiters == 0 {
+			u.loseHeart()
+			u.interest = nil
+		}
+	}()
+	done := u.dialing.DoChan(strconv.FormatUint(epoch, 10), func() (any, error) {
+		if !u.h.begin() {
+			return nil, ErrClosed
+		}
+		defer u.h.wg.Done()
+		return nil, u.connect(interest, epoch)
+	})
+	select {
+	case r := <-done:
+		return r.Err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// over reports whether a channel is closed.
+func over(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// connect dials. Waiting (for the backoff, a place, a slot) goes on as long as
+// somebody is interested; the dial itself has a timeout of its own.
+func (u *unit) connect(interest context.Context, epoch uint64) error {
+	if !u.enter(epoch) {
+		return errStale
+	}
+	l := &live{u: u}
+	err := u.prepare(interest, l)
+	if err == nil {
+		err = u.dial(l)
+		l.slot()
+	}
+	if err == nil {
+		return u.install(l, epoch)
+	}
+	l.discard()
+	if interest.Err() != nil && errors.Is(err, interest.Err()) {
+		u.leave(epoch)
+		return errStale
+	}
+	return u.dialFailed(epoch, err)
+}
+
+// enter shows that a dial has begun; it is false in another epoch than the dial's.
+func (u *unit) enter(epoch uint64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.epoch != epoch || u.live != nil {
+		return false
+	}
+	u.setState(Connecting, "")
+	return true
+}
+
+// leave shows that a dial was given up, unless something newer is to be seen.
+func (u *unit) leave(epoch uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.epoch == epoch && u.live == nil {
+		u.setState(Disconnected, "")
+	}
+}
+
+// prepare waits for everything that a dial needs and puts it into l.
+func (u *unit) prepare(ctx context.Context, l *live) (err error) {
+	if err := u.permitted(ctx); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	pause := time.Until(u.notBefore)
+	u.mu.Unlock()
+	if err := sleep(ctx, pause); err != nil {
+		return err
+	}
+	if l.srv, err = u.srv.Resolve(ctx, u.h.opt.Lookup); err != nil {
+		return &Error{Op: "connect", Server: u.key.Server, Err: err}
+	}
+	if u.srv.Singleton && u.h.opt.Lease != nil {
+		if l.lease, err = u.h.opt.Lease(ctx, u.srv); err != nil {
+			return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("take the lease: %w", err), Hint: "it is a singleton and may run elsewhere"}
+		}
+	}
+	if l.srv.Transport == config.TransportStdio {
+		u.wantsPlace.Store(true)
+		err := u.h.places.take(ctx, u.h.makeRoom)
+		u.wantsPlace.Store(false)
+		if err != nil {
+			return err
+		}
+		l.hasPlace = true
+	}
+	l.slot, err = u.h.startSlot(ctx, l.srv)
+	return err
+}
+
+// permitted checks what needs no process and no packet.
+func (u *unit) permitted(ctx context.Context) error {
+	switch {
+	case u.srv.Problem != nil:
+		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrDisabled, u.srv.Problem), Hint: "mend its definition, then: usher reload " + u.key.Server}
+	case u.srv.Disabled:
+		return &Error{Op: "connect", Server: u.key.Server, Err: ErrDisabled, Hint: `remove "disabled" from its definition`}
+	case u.h.opt.Approved == nil:
+		return nil
+	}
+	if err := u.h.opt.Approved(ctx, u.srv); err != nil {
+		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrHeldBack, err), Hint: "run: usher approve " + u.key.Server}
+	}
+	return nil
+}
+
+// sleep waits, or returns the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// dial makes the connection, once more after a refusal that the Authorizer could
+// do something about.
+func (u *unit) dial(l *live) error {
+	ctx, p := withPatience(u.h.life, u.srv.Timeouts.Connect, nil)
+	defer p.end()
+	l.ctx, l.stop = context.WithCancel(u.h.life)
+	c, err := u.dialOnce(ctx, l)
+	var refusal *upstream.UnauthorizedError
+	if errors.As(err, &refusal) {
+		if err = u.refused(ctx, l.srv, refusal); err == nil {
+			c, err = u.dialOnce(ctx, l)
+		}
+		if errors.As(err, &refusal) {
+			err = u.stillRefused(refusal)
+		}
+	}
+	switch {
+	case err == nil:
+		l.conn = c
+		return nil
+	case u.h.life.Err() != nil:
+		return ErrClosed
+	case ctx.Err() != nil:
+		return &timeoutError{u.srv.Timeouts.Connect}
+	}
+	return err
+}
+
+func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
+	opt := u.base
+	opt.Version, _ = u.h.opt.Memory.Era(ctx, u.digest)
+	opt.OnNotification = u.heard
+	if opt.Executable == "" {
+		opt.Executable = u.h.opt.Executable
+	}
+	if opt.Transport == nil {
+		opt.Transport = u.h.opt.Transport
+	}
+	if opt.Log == nil {
+		opt.Log = u.h.opt.Log
+	}
+	if auth := u.h.opt.Auth; auth != nil && l.srv.Transport != config.TransportStdio {
+		opt.Authorize = func(req *http.Request) error { return auth.Authorize(req.Context(), u.key, l.srv, req) }
+	}
+	u.h.count.dials.Add(1)
+	return u.h.dial(ctx, l.srv, &opt)
+}
+
+// refused asks the Authorizer what to do about a refusal; nil is to try again.
+func (u *unit) refused(ctx context.Context, srv config.Server, refusal *upstream.UnauthorizedError) error {
+	if u.h.opt.Auth == nil {
+		return &NeedsLoginError{Reason: fmt.Sprintf("the server answered HTTP %d", refusal.Status), Command: "usher login " + u.key.Server}
+	}
+	return u.h.opt.Auth.Refused(ctx, u.key, srv, refusal)
+}
+
+// stillRefused is what a second refusal means: the credential was new, and the
+// server does not want it.
+func (u *unit) stillRefused(refusal *upstream.UnauthorizedError) error {
+	return &NeedsLoginError{
+		Reason:  fmt.Sprintf("the server answered HTTP %d to a credential that was just renewed", refusal.Status),
+		Command: "usher login " + u.key.Server,
+	}
+}
+
+// discard gives back what a dial that came to nothing had taken.
+func (l *live) discard() {
+	if l.stop != nil {
+		l.stop()
+	}
+	if l.hasPlace {
+		l.u.h.places.free(false)
+	}
+	if l.lease != nil {
+		l.lease()
+	}
+}
+
+// dialFailed records a failed dial, once for all who waited for it.
+func (u *unit) dialFailed(epoch uint64, err error) error {
+	u.h.count.dialFailures.Add(1)
+	e := &dialError{err: err, kind: dialKind(err)}
+	u.mu.Lock()
+	current := u.epoch == epoch && u.live == nil
+	switch {
+	case !current: // a late failure must not hide that somebody else has connected
+	case e.kind == refused:
+		u.needLogin(err)
+	default:
+		u.lastErr = err
+		u.setState(Failed, err.Error())
+		if e.kind.bad() {
+			u.delay()
+		}
+	}
+	u.mu.Unlock()
+	if current && costsRestart(e.kind, err) {
+		u.charge(&e.fault)
+	}
+	return e
+}
+
+// install puts a fresh connection into use.
+func (u *unit) install(l *live, epoch uint64) error {
+	u.h.opt.Memory.RememberEra(l.ctx, u.digest, l.conn.Version())
+	u.recall(l.ctx)
+	u.catalog.connected(l)
+	h := u.h
+	h.mu.Lock()
+	usable := !h.closed
+	if usable {
+		h.open[l] = struct{}{}
+	}
+	h.mu.Unlock()
+	if !usable {
+		l.shut()
+		return ErrClosed
+	}
+	u.mu.Lock()
+	if u.epoch != epoch || u.live != nil {
+		u.mu.Unlock()
+		l.shut()
+		return errStale
+	}
+	u.live, u.used = l, time.Now()
+	u.setState(Connected, "")
+	u.mu.Unlock()
+	h.spawn(func() {
+		<-l.conn.Done()
+		u.lose(l)
+	})
+	u.listen(l)
+	// Those who waited take it in a moment; should they all have left, it goes.
+	u.rest(max(u.srv.KeepAlive, time.Second))
+	return nil
+}
+
+// lose takes in that a connection ended without our doing.
+func (u *unit) lose(l *live) {
+	u.mu.Lock()
+	if u.live != l {
+		u.mu.Unlock()
+		return
+	}
+	u.take()
+	u.lastErr = errLost
+	u.delay()
+	u.setState(Failed, errLost.Error())
+	u.mu.Unlock()
+	u.h.count.losses.Add(1)
+	u.charge(&l.fault)
+	l.drain(u.h.opt.Drain)
+}
+
+var errLost = errors.New("the server ended the connection")

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"context"
+	"slices"
+
+	"github.com/usher-mcp/usher/config"
+)
+
+// Stop ends all connections of a server now and forgets what supervision knows of
+// it. Requests under way fail. The registration stays: the next request connects.
+func (h *Host) Stop(name string) error {
+	units, err := h.named(name)
+	if err != nil {
+		return err
+	}
+	var all []*live
+	for _, u := range units {
+		if l := u.renew(false); l != nil {
+			all = append(all, l)
+		}
+	}
+	shutAll(all)
+	return nil
+}
+
+// Reload takes the connections of a server out of use and clears its breaker,
+// restart budget, ejection and lists. Requests under way finish on the old
+// connection, see Options.Drain; the next one connects anew.
+func (h *Host) Reload(ctx context.Context, name string) error {
+	units, err := h.named(name)
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
+		if l := u.renew(false); l != nil {
+			l.drain(h.opt.Drain)
+		}
+	}
+	return ctx.Err()
+}
+
+// Release ends the connection of one key and forgets the key, as when the agent
+// whose lane it was has left. Requests under way finish.
+func (h *Host) Release(k Key) {
+	k = k.normal()
+	h.mu.Lock()
+	reg := h.servers[k.Server]
+	var u *unit
+	if reg != nil {
+		u = reg.units[k]
+		delete(reg.units, k)
+	}
+	h.mu.Unlock()
+	if u == nil {
+		return
+	}
+	if l := u.renew(true); l != nil {
+		l.drain(h.opt.Drain)
+	}
+}
+
+func (h *Host) named(name string) ([]*unit, error) {
+	h.mu.Lock()
+	reg := h.servers[name]
+	h.mu.Unlock()
+	if reg == nil {
+		return nil, unknownServer(name, h.Names())
+	}
+	return h.unitsOf(reg), nil
+}
+
+// Names returns the names of all registered servers, sorted.
+func (h *Host) Names() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	names := make([]string, 0, len(h.servers))
+	for name := range h.servers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Server returns the definition of a registered server.
+func (h *Host) Server(name string) (config.Server, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	reg := h.servers[name]
+	if reg == nil {
+		return config.Server{}, false
+	}
+	return reg.srv, true
+}
+
+// Apply makes the registrations those of a configuration: new servers are
+// registered, missing ones removed, changed ones replaced; the others are left
+// alone with their connections. Requests under way finish. Servers that are not
+// lazy connect in the background. It returns the names that changed in any way,
+// sorted.
+func (h *Host) Apply(_ context.Context, c *config.Config) []string {
+	want := map[string]config.Server{}
+	for _, s := range c.Servers {
+		want[s.Name] = s.WithDefaults()
+	}
+	var changed []string
+	var eager []Key
+	var old []*registration
+	h.mu.Lock()
+	for name, reg := range h.servers {
+		if s, ok := want[name]; !ok || !s.Same(reg.srv) {
+			delete(h.servers, name)
+			old = append(old, reg)
+			changed = append(changed, name)
+		}
+	}
+	for name, s := range want {
+		if h.servers[name] != nil || h.closed {
+			continue
+		}
+		h.servers[name] = &registration{srv: s, units: map[Key]*unit{}}
+		if !slices.Contains(changed, name) {
+			changed = append(changed, name)
+		}
+		if !s.IsLazy() && s.Problem == nil && !s.Disabled {
+			eager = append(eager, Key{Server: name})
+		}
+	}
+	h.mu.Unlock()
+	if c.Usher.MaxConnected > 0 {
+		h.places.resize(c.Usher.MaxConnected)
+	}
+	for _, reg := range old {
+		h.unregister(reg.srv.Name, reg)
+	}
+	for _, k := range eager {
+		// Its failure shows in the state of the server.
+		h.spawn(func() { _ = h.connect(h.life, k) })
+	}
+	slices.Sort(changed)
+	return changed
+}

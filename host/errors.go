@@ -1,0 +1,125 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+)
+
+// Errors that callers branch on. Those that reach a user come wrapped in an *Error
+// that names the server and the next step.
+var (
+	// ErrUnknownServer: no server of that name is registered.
+	ErrUnknownServer = errors.New("unknown server")
+	// ErrUnknownTool: the server said so, and its list does not have the tool.
+	ErrUnknownTool = errors.New("unknown tool")
+	// ErrExists: a server of that name is registered already.
+	ErrExists = errors.New("a server of that name is hosted already")
+	// ErrCircuitOpen: the server failed too often; nothing was sent.
+	ErrCircuitOpen = errors.New("the circuit is open")
+	// ErrEjected: the server's restart budget is spent; nothing was sent.
+	ErrEjected = errors.New("ejected")
+	// ErrOutcomeUnknown: the request was sent and the answer is lost, so it may
+	// have been carried out. It was not repeated.
+	ErrOutcomeUnknown = errors.New("the outcome is unknown")
+	// ErrNeedsLogin: a person has to log in, see [NeedsLoginError].
+	ErrNeedsLogin = errors.New("a login is needed")
+	// ErrHeldBack: the definition has not been approved.
+	ErrHeldBack = errors.New("held back until approved")
+	// ErrDisabled: the server is switched off, or its definition is broken.
+	ErrDisabled = errors.New("disabled")
+	// ErrBusy: every place for a child process is taken by a server in use.
+	ErrBusy = errors.New("too many servers are in use at once")
+	// ErrClosed: the host was closed.
+	ErrClosed = errors.New("the host is closed")
+)
+
+// Error is what every operation of a Host returns when it fails, except that an
+// answer of the server (*wire.Error) and the end of the caller's own context are
+// found in it with errors.As and errors.Is.
+type Error struct {
+	Op     string // what was being done: "call", "list", "connect", …; "" when Err says it all
+	Server string
+	Err    error
+	// Hint is the next step for a person; it is part of the message.
+	Hint string
+	// RetryAfter is how long to wait before the next try, 0 when that is not
+	// known or makes no difference.
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string {
+	msg := strings.TrimPrefix(e.Err.Error(), e.Server+": ")
+	if e.Op != "" {
+		msg = e.Op + " " + e.Server + ": " + msg
+	}
+	if e.Hint != "" {
+		msg += "; " + e.Hint
+	}
+	return msg
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NeedsLoginError says why a person has to log in and with which command. An
+// [Authorizer] returns it.
+type NeedsLoginError struct {
+	Reason  string
+	Command string // such as "usher login linear"
+}
+
+func (e *NeedsLoginError) Error() string {
+	if e.Reason == "" {
+		return ErrNeedsLogin.Error()
+	}
+	return ErrNeedsLogin.Error() + ": " + e.Reason
+}
+
+// Is makes errors.Is(err, ErrNeedsLogin) hold.
+func (e *NeedsLoginError) Is(target error) bool { return target == ErrNeedsLogin }
+
+// unknownServer explains that there is no such server and which may be meant.
+func unknownServer(name string, known []string) error {
+	return &Error{Server: name, Err: &unknownError{what: ErrUnknownServer, text: fmt.Sprintf("no server named %q is hosted", name)}, Hint: didYouMean(name, known)}
+}
+
+// unknownError is a sentinel in words of its own.
+type unknownError struct {
+	what error
+	text string
+	err  error // the server's answer, nil when it was not asked
+}
+
+func (e *unknownError) Error() string { return e.text }
+
+func (e *unknownError) Is(target error) bool { return target == e.what }
+
+func (e *unknownError) Unwrap() error { return e.err }
+
+// didYouMean is the end of a message about an unknown name.
+func didYouMean(name string, known []string) string {
+	near := nearest(name, known)
+	switch len(near) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("did you mean %q?", near[0])
+	}
+	for i, n := range near {
+		near[i] = fmt.Sprintf("%q", n)
+	}
+	return "did you mean " + strings.Join(near[:len(near)-1], ", ") + " or " + near[len(near)-1] + "?"
+}
+
+// nearest borrows config's idea of which names resemble each other.
+func nearest(name string, known []string) []string {
+	c := &config.Config{Servers: make([]config.Server, len(known))}
+	for i, n := range known {
+		c.Servers[i].Name = n
+	}
+	return c.Nearest(name)
+}

@@ -1,0 +1,259 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/usher-mcp/usher/config"
+)
+
+// Host holds registered servers and their connections. All methods may be used
+// concurrently.
+type Host struct {
+	opt     Options
+	dial    dialer
+	life    context.Context
+	end     context.CancelFunc
+	wg      sync.WaitGroup // everything that runs for the Host
+	places  places
+	starts  slots
+	runners slots
+	count   counters
+
+	mu      sync.Mutex // guards what follows
+	servers map[string]*registration
+	open    map[*live]struct{} // connections that are not gone yet
+	closed  bool
+}
+
+// registration is a server by name, and its units.
+type registration struct {
+	srv   config.Server
+	units map[Key]*unit
+}
+
+// New returns a Host without servers. Close it.
+func New(opt *Options) *Host { return newHost(opt, dialUpstream) }
+
+func newHost(opt *Options, dial dialer) *Host {
+	h := &Host{opt: opt.withDefaults(), dial: dial, servers: map[string]*registration{}, open: map[*live]struct{}{}}
+	h.life, h.end = context.WithCancel(context.Background())
+	h.places.max = h.opt.MaxConnected
+	h.starts = make(slots, h.opt.StartConcurrency)
+	h.runners = make(slots, h.opt.RunnerConcurrency)
+	return h
+}
+
+// SpawnOptions steer Spawn. The zero value works.
+type SpawnOptions struct {
+	// Lazy registers only and connects with the first request, also where the
+	// definition does not say so.
+	Lazy bool
+	// Key is the principal and account that an eager connection is for. Default
+	// the local user.
+	Key Key
+}
+
+// Spawn registers a server and, unless it is lazy, connects to it, so that a broken
+// definition fails now. A failed Spawn leaves nothing behind.
+func (h *Host) Spawn(ctx context.Context, srv config.Server, opt *SpawnOptions) error {
+	if opt == nil {
+		opt = &SpawnOptions{}
+	}
+	srv = srv.WithDefaults()
+	if err := check(srv); err != nil {
+		return err
+	}
+	if opt.Lazy {
+		lazy := true
+		srv.Lazy = &lazy
+	}
+	reg, err := h.register(srv)
+	if err != nil || srv.IsLazy() {
+		return err
+	}
+	k := opt.Key
+	k.Server = srv.Name
+	if err := h.connect(ctx, k); err != nil {
+		h.unregister(srv.Name, reg)
+		return err
+	}
+	return nil
+}
+
+// check refuses what could never be dialled.
+func check(srv config.Server) error {
+	fail := func(text, hint string) error {
+		return &Error{Op: "spawn", Server: srv.Name, Err: errors.New(text), Hint: hint}
+	}
+	switch {
+	case srv.Name == "":
+		return &Error{Err: errors.New("spawn: name is empty"), Hint: "give the server a name"}
+	case srv.Transport == config.TransportStdio && srv.Command == "":
+		return fail("command is empty", "set command, or url")
+	case srv.Transport != config.TransportStdio && srv.URL == "":
+		return fail("url is empty", "set url, or command")
+	}
+	return nil
+}
+
+func (h *Host) register(srv config.Server) (*registration, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, ErrClosed
+	}
+	if h.servers[srv.Name] != nil {
+		return nil, &Error{Op: "spawn", Server: srv.Name, Err: ErrExists, Hint: "choose another name"}
+	}
+	reg := &registration{srv: srv, units: map[Key]*unit{}}
+	h.servers[srv.Name] = reg
+	return reg, nil
+}
+
+// unregister removes a registration, if it still is the one, with all it has.
+func (h *Host) unregister(name string, reg *registration) {
+	h.mu.Lock()
+	if h.servers[name] == reg {
+		delete(h.servers, name)
+	}
+	h.mu.Unlock()
+	for _, u := range h.unitsOf(reg) {
+		if l := u.renew(true); l != nil {
+			l.drain(h.opt.Drain)
+		}
+	}
+}
+
+// connect makes one attempt to connect, so that its error can be told.
+func (h *Host) connect(ctx context.Context, k Key) error {
+	_, release, err := h.hold(ctx, k)
+	if err == nil {
+		release()
+	}
+	return err
+}
+
+// Hold connects if need be and keeps the connection from being closed as idle
+// until release is called.
+func (h *Host) Hold(ctx context.Context, k Key) (release func(), err error) {
+	_, release, err = h.hold(ctx, k)
+	return release, err
+}
+
+func (h *Host) hold(ctx context.Context, k Key) (*live, func(), error) {
+	for {
+		u, err := h.unit(k)
+		if err != nil {
+			return nil, nil, err
+		}
+		l, err := u.holdNow(ctx)
+		if err == nil {
+			return l, sync.OnceFunc(func() { u.release(l) }), nil
+		}
+		if !errors.Is(err, errReplaced) {
+			return nil, nil, err
+		}
+	}
+}
+
+func (u *unit) holdNow(ctx context.Context) (*live, error) {
+	t, err := u.admit()
+	if err != nil {
+		return nil, err
+	}
+	all, p := withPatience(ctx, u.srv.Timeouts.Connect+u.srv.Timeouts.Call, nil)
+	defer p.end()
+	l, err := u.acquire(all)
+	if err != nil {
+		o := u.noConnection(ctx, t, err)
+		return nil, u.explain(operation{name: "connect"}, o, tries{})
+	}
+	u.settle(t, neither, nil)
+	return l, nil
+}
+
+// unit returns the unit of a key, making it if need be.
+func (h *Host) unit(k Key) (*unit, error) {
+	k = k.normal()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, ErrClosed
+	}
+	reg := h.servers[k.Server]
+	if reg == nil {
+		return nil, unknownServer(k.Server, slices.Sorted(maps.Keys(h.servers)))
+	}
+	u := reg.units[k]
+	if u == nil {
+		u = h.newUnit(k, reg.srv)
+		reg.units[k] = u
+	}
+	return u, nil
+}
+
+// units returns all units there are.
+func (h *Host) units() []*unit {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []*unit
+	for _, reg := range h.servers {
+		all = slices.AppendSeq(all, maps.Values(reg.units))
+	}
+	return all
+}
+
+func (h *Host) unitsOf(reg *registration) []*unit {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Values(reg.units))
+}
+
+// begin counts one more thing that runs for the Host; false when it is closed.
+// h.wg.Done ends it.
+func (h *Host) begin() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.wg.Add(1)
+	return true
+}
+
+// spawn runs f in the background, unless the Host is closed.
+func (h *Host) spawn(f func()) {
+	if h.begin() {
+		go func() {
+			defer h.wg.Done()
+			f()
+		}()
+	}
+}
+
+// Close ends all connections, in parallel, and returns when all is gone. Requests
+// under way fail.
+func (h *Host) Close() {
+	h.mu.Lock()
+	h.closed = true
+	all := slices.Collect(maps.Keys(h.open))
+	h.mu.Unlock()
+	h.end()
+	for _, u := range h.units() {
+		u.renew(true)
+	}
+	shutAll(all)
+	h.wg.Wait()
+}
+
+func shutAll(all []*live) {
+	var wg sync.WaitGroup
+	for _, l := range all {
+		wg.Go(l.shut)
+	}
+	wg.Wait()
+}

@@ -1,0 +1,229 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/upstream"
+)
+
+// operation is something to do on a connection under supervision.
+type operation struct {
+	name       string // for messages: "call", "list"
+	timeout    time.Duration
+	repeatable func() bool // whether it may run twice; asked only when it matters
+	do         func(ctx context.Context, p *patience, l *live) error
+}
+
+// outcome is how one attempt ended.
+type outcome struct {
+	kind   kind
+	err    error
+	sent   bool  // the server may have got the request
+	barred bool  // breaker or budget did not let it try
+	live   *live // nil when there was no connection
+}
+
+// tries is what has been done for one operation so far.
+type tries struct {
+	restarted, refreshed, waited bool
+	sent                         bool
+	first                        error // of the attempt that was repeated
+	final                        error // what to say instead of the last error
+}
+
+// run does op, once more where that is safe or nothing was done yet.
+func (u *unit) run(ctx context.Context, op operation) error {
+	// A request waits for a connection and for its answer, never longer.
+	all, p := withPatience(ctx, u.srv.Timeouts.Connect+op.timeout, nil)
+	defer p.end()
+	var t tries
+	for {
+		o := u.attempt(ctx, all, p, op)
+		t.sent = t.sent || o.sent
+		if o.err == nil || !u.again(all, p, op, o, &t) {
+			return u.explain(op, o, t)
+		}
+		if t.first == nil {
+			t.first = o.err
+		}
+		u.h.count.retries.Add(1)
+	}
+}
+
+// attempt is one try: permission, connection, request, and what it teaches.
+func (u *unit) attempt(caller, ctx context.Context, around *patience, op operation) outcome {
+	t, err := u.admit()
+	if err != nil {
+		return outcome{kind: local, err: err, barred: true}
+	}
+	l, err := u.acquire(ctx)
+	if err != nil {
+		return u.noConnection(caller, t, err)
+	}
+	defer u.release(l)
+	call, p := withPatience(ctx, op.timeout, around)
+	defer p.end()
+	l.calls.Add(1)
+	defer l.calls.Add(-1)
+	err = op.do(call, p, l)
+	o := outcome{kind: callKind(caller, call, err), err: err, live: l}
+	o.sent = o.kind != answered && maybeSent(err)
+	u.record(t, l, o)
+	return o
+}
+
+// noConnection settles a ticket that was not used.
+func (u *unit) noConnection(caller context.Context, t ticket, err error) outcome {
+	o := outcome{kind: local, err: err}
+	var dial *dialError
+	switch {
+	case errors.As(err, &dial):
+		o.kind = dial.kind
+		u.settle(t, dial.kind.verdict(), &dial.fault)
+		return o
+	case caller.Err() != nil:
+		o.kind = cancelled
+	case errors.Is(err, ErrEjected):
+		o.barred = true
+	}
+	gaveUp := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if gaveUp && u.wantsPlace.Load() {
+		o.err = fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	u.settle(t, neither, nil)
+	return o
+}
+
+// record takes in what the outcome of a request says about the server.
+func (u *unit) record(t ticket, l *live, o outcome) {
+	switch o.kind {
+	case answered:
+		u.settle(t, success, nil)
+		u.worked(l)
+	case broken:
+		u.fail(l, o.err)
+		u.settle(t, failure, &l.fault)
+	case timedOut:
+		u.h.count.timeouts.Add(1)
+		if u.settle(t, failure, nil) {
+			// It has not answered for a long time: the next one to try gets a
+			// fresh connection.
+			u.fail(l, o.err)
+		}
+	default:
+		u.settle(t, o.kind.verdict(), nil)
+	}
+	if o.kind == refused && errors.Is(o.err, ErrNeedsLogin) {
+		u.lockedOut(l, o.err)
+	}
+}
+
+// lockedOut shows that the server wants a login on a connection that works
+// otherwise.
+func (u *unit) lockedOut(l *live, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.live == l {
+		u.needLogin(err)
+	}
+}
+
+// fail takes a connection that failed a request out of use. What else is under way
+// on it may finish.
+func (u *unit) fail(l *live, err error) {
+	u.mu.Lock()
+	current := u.live == l
+	if current {
+		u.take()
+		u.delay()
+		u.setState(Failed, err.Error())
+	}
+	if current || u.live == nil {
+		u.lastErr = err
+	}
+	u.mu.Unlock()
+	if !current {
+		return
+	}
+	u.charge(&l.fault)
+	l.drain(u.h.opt.Drain)
+}
+
+// again decides whether to try once more, and waits where the server asked for it.
+func (u *unit) again(ctx context.Context, p *patience, op operation, o outcome, t *tries) bool {
+	if ctx.Err() != nil || o.barred {
+		return false
+	}
+	switch o.kind {
+	case broken, cut:
+		if t.restarted || !u.mayRepeat(op, o) {
+			return false
+		}
+		t.restarted = true
+		return true
+	case limited:
+		u.h.count.limited.Add(1)
+		if t.waited {
+			return false
+		}
+		t.waited = true
+		return p.lasts(ctx, rateWait(o.err))
+	case refused:
+		var refusal *upstream.UnauthorizedError
+		if o.live == nil || !errors.As(o.err, &refusal) {
+			return false // the dial has done all this
+		}
+		if t.refreshed {
+			t.final = u.stillRefused(refusal)
+		} else {
+			t.final = u.refused(ctx, o.live.srv, refusal)
+		}
+		t.refreshed = true
+		if t.final != nil {
+			u.lockedOut(o.live, t.final)
+		}
+		return t.final == nil
+	}
+	return false
+}
+
+// mayRepeat is the promise that nothing runs twice unless that is harmless.
+func (u *unit) mayRepeat(op operation, o outcome) bool {
+	switch {
+	case u.srv.Supervision.Retry == config.RetryNever, hopeless(o.err):
+		return false
+	case !o.sent, u.srv.Supervision.Retry == config.RetryAlways:
+		return true
+	}
+	return op.repeatable()
+}
+
+// Bounds of how long a server may ask us to wait.
+const (
+	defaultRateWait = time.Second
+	maxRateWait     = time.Minute
+)
+
+// rateWait is how long to leave a server alone, with a little jitter so that not
+// all come back at once.
+func rateWait(err error) time.Duration {
+	wait := defaultRateWait
+	var rl *upstream.RateLimitedError
+	if errors.As(err, &rl) && rl.RetryAfter > 0 {
+		wait = min(rl.RetryAfter, maxRateWait)
+	}
+	return wait + rand.N(wait/10+1)
+}
+
+// lasts waits for d, unless the deadline is known to pass before.
+func (p *patience) lasts(ctx context.Context, d time.Duration) bool {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < d || p.remaining() < d {
+		return false
+	}
+	return sleep(ctx, d) == nil
+}

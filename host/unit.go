@@ -1,0 +1,188 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/upstream"
+)
+
+// State is where a connection is in its life.
+type State string
+
+// The states. Failed and NeedsAuth come with a reason; Ejected lasts until Reload,
+// all others until the next request.
+const (
+	Disconnected State = "disconnected"
+	Connecting   State = "connecting"
+	Connected    State = "connected"
+	Failed       State = "failed"
+	NeedsAuth    State = "needs_auth"
+	Ejected      State = "ejected"
+)
+
+// Backoff between attempts to connect after a failure.
+const (
+	firstBackoff = 100 * time.Millisecond
+	maxBackoff   = 5 * time.Second
+)
+
+// unit is one supervised connection: a server for one key. Its definition never
+// changes; another definition gets another unit.
+type unit struct {
+	h       *Host
+	key     Key
+	srv     config.Server // placeholders unresolved
+	digest  string
+	base    upstream.Options
+	breaker *breaker
+	budget  *budget
+	dialing singleflight.Group
+	listing singleflight.Group
+	catalog catalog
+
+	wantsPlace atomic.Bool // its dial waits for a place
+
+	mu        sync.Mutex // guards what follows
+	state     State
+	reason    string // of failed and needs_auth
+	command   string // the way out of needs_auth
+	lastErr   error
+	live      *live
+	epoch     uint64 // grows with Reload and Stop: what began before changes nothing
+	replaced  bool   // the registration ended or has another definition
+	waiters   int    // callers waiting for a connection
+	interest  context.Context
+	loseHeart context.CancelFunc // ends interest
+	used      time.Time
+	idle      *time.Timer
+	backoff   backoff.ExponentialBackOff
+	notBefore time.Time // no dial before
+}
+
+func (h *Host) newUnit(k Key, srv config.Server) *unit {
+	u := &unit{
+		h: h, key: k, srv: srv, digest: srv.Digest(), state: Disconnected,
+		breaker: newBreaker(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset),
+		budget:  newBudget(srv.Supervision.MaxRestarts, srv.Supervision.RestartWindow),
+		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},
+	}
+	if h.opt.Connection != nil {
+		u.base = h.opt.Connection(k)
+	}
+	return u
+}
+
+// setState needs mu.
+func (u *unit) setState(to State, reason string) {
+	from := u.state
+	u.state, u.reason = to, reason
+	if to != NeedsAuth {
+		u.command = ""
+	}
+	if from == to || u.h.opt.Events == nil {
+		return
+	}
+	u.h.opt.Events.Publish(event.ServerChanged{Header: u.header(), From: string(from), To: string(to), Reason: reason})
+}
+
+func (u *unit) header() event.Header {
+	h := event.Header{At: time.Now(), Server: u.key.Server, Account: u.key.Account}
+	if u.key.Principal != Local {
+		h.Principal = u.key.Principal
+	}
+	return h
+}
+
+// admit asks the restart budget and the breaker for permission to try.
+func (u *unit) admit() (ticket, error) {
+	if u.budget.isEjected() {
+		return ticket{}, u.ejected()
+	}
+	t, wait, ok := u.breaker.allow()
+	if !ok {
+		return ticket{}, u.circuitOpen(wait)
+	}
+	return t, nil
+}
+
+// settle hands a ticket back. Of all who met with the same fault only the first
+// counts, except for a probe, whose result is awaited.
+func (u *unit) settle(t ticket, v verdict, f *fault) (opened bool) {
+	if v == failure && f != nil && f.struck.Swap(true) && !t.probe {
+		v = neither
+	}
+	opened = u.breaker.done(t, v)
+	if opened {
+		u.h.count.opened.Add(1)
+	}
+	return opened
+}
+
+// charge takes a restart from the budget, once per fault.
+func (u *unit) charge(f *fault) {
+	if f.charged.Swap(true) || !u.budget.spend() {
+		return
+	}
+	u.h.count.ejections.Add(1)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.setState(Ejected, u.reason)
+	u.h.opt.Log.Warn("a server is ejected: it had to be restarted too often", "server", u.key.Server, "next", "usher reload "+u.key.Server)
+}
+
+// worked takes in that the server answered on l.
+func (u *unit) worked(l *live) {
+	u.budget.worked()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.backoff.Reset()
+	u.notBefore = time.Time{}
+	if u.live == l {
+		u.lastErr = nil
+		u.setState(Connected, "")
+	}
+}
+
+// delay sets the earliest time of the next dial; it needs mu.
+func (u *unit) delay() {
+	u.notBefore = time.Now().Add(min(u.backoff.NextBackOff(), maxBackoff))
+}
+
+// needLogin shows that nothing goes on without a person; it needs mu.
+func (u *unit) needLogin(err error) {
+	need := &NeedsLoginError{Command: "usher login " + u.key.Server}
+	errors.As(err, &need)
+	u.lastErr = err
+	u.setState(NeedsAuth, need.Reason)
+	u.command = need.Command
+}
+
+// renew forgets what supervision knows and takes the connection out of use. The
+// connection is returned; closing or draining it is the caller's.
+func (u *unit) renew(replaced bool) *live {
+	u.breaker.clear()
+	u.budget.clear()
+	u.catalog.expire()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.epoch++
+	u.replaced = u.replaced || replaced
+	u.backoff.Reset()
+	u.notBefore, u.lastErr = time.Time{}, nil
+	l := u.take()
+	u.setState(Disconnected, "")
+	if u.loseHeart != nil {
+		u.loseHeart() // a dial of the older epoch need not wait any longer
+		u.interest = nil
+	}
+	return l
+}
