@@ -18,14 +18,20 @@ func TestHeaderParams(t *testing.T) {
 	}{
 		{"none", `{"type":"object","properties":{"a":{"type":"string"}}}`, nil},
 		{"no schema", ``, nil},
-		{"all kinds", `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"x-mcp-header":"b-1","type":"integer"},"c":{"type":"boolean","x-mcp-header":"C"}}}`,
-			[]HeaderParam{{[]string{"a"}, "A", "string"}, {[]string{"b"}, "b-1", "integer"}, {[]string{"c"}, "C", "boolean"}}},
-		{"nested", `{"properties":{"o":{"type":"object","properties":{"p":{"properties":{"q":{"type":"string","x-mcp-header":"Q"}}},"r":{"type":"string","x-mcp-header":"R"}}},"z":{"type":"string","x-mcp-header":"Z"}}}`,
-			[]HeaderParam{{[]string{"o", "p", "q"}, "Q", "string"}, {[]string{"o", "r"}, "R", "string"}, {[]string{"z"}, "Z", "string"}}},
+		{
+			"all kinds", `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"x-mcp-header":"b-1","type":"integer"},"c":{"type":"boolean","x-mcp-header":"C"}}}`,
+			[]HeaderParam{{[]string{"a"}, "A", "string"}, {[]string{"b"}, "b-1", "integer"}, {[]string{"c"}, "C", "boolean"}},
+		},
+		{
+			"nested", `{"properties":{"o":{"type":"object","properties":{"p":{"properties":{"q":{"type":"string","x-mcp-header":"Q"}}},"r":{"type":"string","x-mcp-header":"R"}}},"z":{"type":"string","x-mcp-header":"Z"}}}`,
+			[]HeaderParam{{[]string{"o", "p", "q"}, "Q", "string"}, {[]string{"o", "r"}, "R", "string"}, {[]string{"z"}, "Z", "string"}},
+		},
 		{"escaped names", `{"\u0070roperties":{"\u0061":{"type":"string","x-mcp-h\u0065ader":"\u0041"}}}`, []HeaderParam{{[]string{"a"}, "A", "string"}}},
 		{"a property with the annotation's name", `{"properties":{"x-mcp-header":{"type":"string"}}}`, nil},
-		{"a property with a keyword's name", `{"properties":{"properties":{"type":"string","x-mcp-header":"P"},"items":{"type":"string","x-mcp-header":"I"}}}`,
-			[]HeaderParam{{[]string{"properties"}, "P", "string"}, {[]string{"items"}, "I", "string"}}},
+		{
+			"a property with a keyword's name", `{"properties":{"properties":{"type":"string","x-mcp-header":"P"},"items":{"type":"string","x-mcp-header":"I"}}}`,
+			[]HeaderParam{{[]string{"properties"}, "P", "string"}, {[]string{"items"}, "I", "string"}},
+		},
 		{"a definition with the annotation's name", `{"$defs":{"x-mcp-header":{"type":"string"}}}`, nil},
 		{"data", `{"properties":{"a":{"const":{"x-mcp-header":1},"enum":[{"x-mcp-header":1}],"default":{"x-mcp-header":1},"examples":[{"x-mcp-header":1}]}}}`, nil},
 		{"in a description", `{"description":"x-mcp-header","title":"\u00e9"}`, nil},

@@ -229,6 +229,7 @@ func FuzzLines(f *testing.F) {
 		f.Add([]byte(s), uint8(8), uint8(0))
 		f.Add([]byte(s), uint8(16), uint8(5))
 	}
+	f.Add([]byte("123456789012345\r\n123456789012345\r6\n"), uint8(15), uint8(0)) // CR at the edge of the buffer
 	f.Fuzz(func(t *testing.T, in []byte, limit, size uint8) {
 		var want []string
 		for line := range bytes.Lines(in) {
