@@ -68,6 +68,7 @@ type Conn struct {
 	stop    context.CancelFunc // ends listeners
 	life    context.Context
 	wg      sync.WaitGroup
+	cancels sync.WaitGroup // cancellations being sent, each bounded by cancelTimeout
 	counts  counters
 }
 
@@ -127,6 +128,7 @@ func (c *Conn) InFlight() int { return c.router.inFlight() }
 // it started. It is idempotent and returns when everything is gone.
 func (c *Conn) Close() error {
 	c.router.fail(fmt.Errorf("%s: %w", c.server.Name, ErrClosed))
+	c.cancels.Wait() // what the server was to be told is on its way out
 	c.stop()
 	err := c.link.close()
 	c.wg.Wait()
@@ -241,7 +243,7 @@ func (c *Conn) cancel(x *exchange, cause error) {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		reason = "the deadline passed"
 	}
-	c.wg.Go(func() { c.link.cancel(x, reason) })
+	c.cancels.Go(func() { c.link.cancel(x, reason) })
 }
 
 // cancelled is the notification that takes a request back.
@@ -252,4 +254,4 @@ func cancelled(x *exchange, reason string) []byte {
 }
 
 // cancelTimeout bounds how long telling the server may take.
-const cancelTimeout = 5 * time.Second
+const cancelTimeout = 2 * time.Second

@@ -101,7 +101,7 @@ func (c *Conn) tooLarge(id wire.ID, known bool) {
 		return
 	}
 	if x := c.router.take(id); x != nil {
-		x.reply <- outcome{err: err}
+		x.end(outcome{err: err})
 	}
 }
 

@@ -19,7 +19,16 @@ type exchange struct {
 	token   []byte      // the caller's progress token, raw; nil when none
 	notify  func(wire.Message)
 	respond Responder
-	reply   chan outcome // one place; used by the mux
+	reply   chan outcome // one place
+	wake    func()       // ends a wait elsewhere once the reply is there; may be nil
+}
+
+// end gives x its outcome. Whoever took x out of the router calls it, once.
+func (x *exchange) end(o outcome) {
+	x.reply <- o
+	if x.wake != nil {
+		x.wake()
+	}
 }
 
 // outcome ends an exchange: a response or the reason why none will come.
@@ -92,7 +101,7 @@ func (r *router) fail(err error) {
 	r.pending = map[int64]*exchange{}
 	r.mu.Unlock()
 	for _, x := range pending {
-		x.reply <- outcome{err: err}
+		x.end(outcome{err: err})
 	}
 }
 
@@ -113,7 +122,7 @@ func (r *router) failAll(err error) {
 	r.pending = map[int64]*exchange{}
 	r.mu.Unlock()
 	for _, x := range pending {
-		x.reply <- outcome{err: err}
+		x.end(outcome{err: err})
 	}
 }
 
@@ -126,7 +135,7 @@ func (r *router) inFlight() int {
 // response ends the exchange that m answers.
 func (r *router) response(m wire.Message) {
 	if x := r.take(m.ID); x != nil {
-		x.reply <- outcome{msg: m}
+		x.end(outcome{msg: m})
 		return
 	}
 	r.lost("an answer to no request of ours", m)

@@ -40,7 +40,9 @@ func NewTransport() *http.Transport {
 		MaxIdleConns:          512,
 		MaxIdleConnsPerHost:   64,
 		IdleConnTimeout:       90 * time.Second,
-		DisableCompression:    true, // answers are bounded by their size on the wire
+
+		MaxResponseHeaderBytes: 256 << 10,
+		DisableCompression:     true, // answers are bounded by their size on the wire
 	}
 }
 
@@ -85,6 +87,20 @@ func newClient(rt http.RoundTripper) *http.Client {
 func (l *httpLink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
 	ctx, stop := l.bound(ctx)
 	defer stop()
+	x.wake = stop
+	m, err := l.exchange(ctx, x)
+	if err != nil {
+		// The answer may have come on the session's own stream meanwhile.
+		select {
+		case o := <-x.reply:
+			return o.msg, o.err
+		default:
+		}
+	}
+	return m, err
+}
+
+func (l *httpLink) exchange(ctx context.Context, x *exchange) (wire.Message, error) {
 	session := l.session.Load()
 	m, err := l.try(ctx, x, session)
 	var status *StatusError

@@ -118,15 +118,20 @@ var misbehaviours = map[string]expected{
 	"duplicate-key":      {"*": "protocol"},
 	"batch":              {"*": "ok"},
 	"rpc-error":          {"*": "answered"},
+	"crlf":               {"stdio/modern": "ok", "stdio/legacy": "ok"},
+	"endless-progress":   {"*": "deadline"},
 	// Lists: calls work, see TestListGuards.
-	"loop":                 {"*": "ok"},
-	"emptycursor":          {"*": "ok"},
-	"manypages=20":         {"*": "ok"},
-	"manytools=500":        {"*": "ok"},
-	"list-changed":         {"*": "ok"},
-	"schema-change":        {"*": "ok"},
-	"poison":               {"*": "ok"},
-	"invalid-header-tools": {"*": "ok"},
+	"loop":                           {"*": "ok"},
+	"emptycursor":                    {"*": "ok"},
+	"manypages=20":                   {"*": "ok"},
+	"manytools=500":                  {"*": "ok"},
+	"list-changed":                   {"*": "ok"},
+	"schema-change":                  {"*": "ok"},
+	"poison":                         {"*": "ok"},
+	"invalid-header-tools":           {"*": "ok"},
+	"remote-ref=http://127.0.0.1:9/": {"*": "ok"},
+	"duplicate-tools":                {"*": "ok"},
+	"lying-annotations":              {"*": "ok"},
 	// Noise.
 	"ping":               {"*": "ok"},
 	"notification-flood": {"*": "ok"},
@@ -158,6 +163,12 @@ var misbehaviours = map[string]expected{
 	"hang-after-headers":           {"http/modern": "deadline", "http/legacy": "deadline"},
 	"sse-drop":                     {"http/modern": "transport", "http/legacy": "transport"},
 	"sse-drop=ids":                 {"http/modern": "transport", "http/legacy": "ok"},
+	"sse-multiline":                {"http/modern": "ok", "http/legacy": "ok"},
+	"bigheader=2048":               {"http/modern": "transport", "http/legacy": "transport"},
+	"drip":                         {"http/modern": "deadline", "http/legacy": "deadline"},
+	"push-drop":                    {"http/legacy": "ok"},
+	"endpoint=http://127.0.0.1:9/": {"sse/legacy": "protocol"},
+	"no-endpoint":                  {"sse/legacy": "deadline"},
 	"listen-drop":                  {"http/modern": "ok", "http/legacy": "ok"},
 }
 
@@ -211,7 +222,7 @@ func keys(m map[string]expected) func(func(string) bool) {
 
 // dialLimit is short only for the server that says nothing at all.
 func dialLimit(sw string, limit time.Duration) time.Duration {
-	if sw == "silent" {
+	if sw == "silent" || sw == "no-endpoint" {
 		return limit
 	}
 	return 20 * time.Second

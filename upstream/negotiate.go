@@ -30,7 +30,7 @@ func (c *Conn) negotiate(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	probe := c.probe(ctx, wire.Newest)
+	probe, probes := c.probe(ctx, wire.Newest), 1
 	timer := time.NewTimer(c.opt.ProbeTimeout)
 	defer timer.Stop()
 	var handshake chan probeAnswer
@@ -47,6 +47,9 @@ func (c *Conn) negotiate(ctx context.Context) error {
 			case isModern:
 				return nil
 			case tryVersion:
+				if probes++; probes > maxProbes {
+					return c.diedOnProbe(a.err)
+				}
 				probe = c.probe(ctx, v)
 			case isLegacy:
 				probe = nil
@@ -107,6 +110,9 @@ func (c *Conn) ask(version string, question func() ([]byte, error)) chan probeAn
 	return ch
 }
 
+// maxProbes bounds how often a server may ask for another version.
+const maxProbes = 3
+
 type verdict int
 
 const (
@@ -132,7 +138,8 @@ func (c *Conn) judge(ctx context.Context, a probeAnswer) (string, verdict) {
 	var we *wire.Error
 	switch {
 	case errors.As(a.err, &we) && we.Code == wire.CodeUnsupportedVersion:
-		if v, modern := bestModern(wire.UnsupportedVersions(we)); modern && v != a.version {
+		// Even the version just refused is tried again when the server names it.
+		if v, modern := bestModern(wire.UnsupportedVersions(we)); modern {
 			return v, tryVersion
 		}
 		return "", isLegacy
@@ -205,7 +212,7 @@ func (c *Conn) initialized(ctx context.Context, result []byte) error {
 		return err
 	}
 	if l, ok := c.link.(*httpLink); ok && (c.opt.OnNotification != nil || c.opt.OnRequest != nil) {
-		l.openStream()
+		l.openStream(ctx)
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (c *Conn) receive(raw []byte, answer func(wire.Message)) {
 		var env *wire.EnvelopeError
 		if errors.As(err, &env) && env.ID.Present() && !env.ID.Null() {
 			if x := c.router.take(env.ID); x != nil {
-				x.reply <- outcome{err: &ProtocolError{Server: c.server.Name, Msg: "its answer cannot be read", Err: err}}
+				x.end(outcome{err: &ProtocolError{Server: c.server.Name, Msg: "its answer cannot be read", Err: err}})
 			}
 		}
 		return

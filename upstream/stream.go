@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"mime"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
@@ -179,17 +180,32 @@ func (l *httpLink) get(ctx context.Context, lastID string) (*http.Response, erro
 
 // openStream keeps the session's own stream open, on which servers of the older
 // era send what belongs to no request. It ends with the connection, or when the
-// server does not offer it.
-func (l *httpLink) openStream() {
+// server does not offer it. It returns when the server has answered or openWait
+// has passed: a request that overtakes the stream may find the server without a
+// way to ask back.
+func (l *httpLink) openStream(ctx context.Context) {
 	if l.stream.Swap(true) {
 		return
 	}
+	answered := make(chan struct{})
+	defer func() {
+		t := time.NewTimer(openWait)
+		defer t.Stop()
+		select {
+		case <-answered:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}()
 	l.c.wg.Go(func() {
 		defer l.stream.Store(false)
+		tell := sync.OnceFunc(func() { close(answered) })
+		defer tell()
 		pos := position{retry: defaultRetry}
 		wait := backoff{first: defaultRetry, limit: maxRetry}
 		for l.c.life.Err() == nil {
 			resp, err := l.get(l.c.life, pos.lastID)
+			tell()
 			var status *StatusError
 			if errors.As(err, &status) && status.Status < 500 || errors.Is(err, ErrUnauthorized) {
 				return
@@ -208,6 +224,9 @@ func (l *httpLink) openStream() {
 		}
 	})
 }
+
+// openWait bounds how long a new session waits for its stream.
+const openWait = time.Second
 
 // sleep waits, or returns the end of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
