@@ -93,10 +93,16 @@ func (c *Conn) garbage(line []byte, err error) {
 	}
 }
 
-func (c *Conn) tooLarge(id wire.ID, known bool) {
+// tooLarge ends the call that an oversized message answers, or all calls when it
+// cannot be told which. A question or notification of the server ends none.
+func (c *Conn) tooLarge(prefix []byte) {
 	c.counts.tooLarge.Add(1)
+	id, kind := wire.Peek(prefix)
+	if kind == wire.Request || kind == wire.Notification {
+		return
+	}
 	err := &TooLargeError{Server: c.server.Name, Limit: c.server.MaxMessageBytes}
-	if !known {
+	if !id.Present() {
 		c.router.failAll(err)
 		return
 	}

@@ -88,7 +88,7 @@ func (l *oldSSELink) listen(resp *http.Response, r *wire.Events) {
 		ev, err := r.Next()
 		var long *wire.TooLongError
 		if errors.As(err, &long) {
-			l.c.tooLarge(wire.PeekID(long.Prefix))
+			l.c.tooLarge(long.Prefix)
 			continue
 		}
 		if err != nil {

@@ -123,7 +123,7 @@ func (l *stdioLink) read() {
 		var long *wire.TooLongError
 		if errors.As(err, &long) {
 			if looksLikeMessage(long.Prefix) {
-				l.c.tooLarge(wire.PeekID(long.Prefix))
+				l.c.tooLarge(long.Prefix)
 			} else {
 				l.c.garbage(long.Prefix, err)
 			}
@@ -160,7 +160,7 @@ func (c *Conn) receive(raw []byte, answer func(wire.Message)) {
 	if err != nil {
 		c.garbage(raw, err)
 		var env *wire.EnvelopeError
-		if errors.As(err, &env) && env.ID.Present() && !env.ID.Null() {
+		if errors.As(err, &env) && env.Kind != wire.Request {
 			if x := c.router.take(env.ID); x != nil {
 				x.end(outcome{err: &ProtocolError{Server: c.server.Name, Msg: "its answer cannot be read", Err: err}})
 			}

@@ -92,9 +92,10 @@ func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange,
 
 func (l *httpLink) longEvent(long *wire.TooLongError, x *exchange) (wire.Message, error, bool) {
 	l.c.counts.tooLarge.Add(1)
-	id, known := wire.PeekID(long.Prefix)
+	id, kind := wire.Peek(long.Prefix)
 	n, ours := id.Int()
-	if x != nil && (!known || ours && n == x.id) {
+	answer := kind != wire.Request && kind != wire.Notification
+	if x != nil && answer && (!id.Present() || ours && n == x.id) {
 		return wire.Message{}, &TooLargeError{Server: l.c.server.Name, Limit: long.Limit}, true
 	}
 	return wire.Message{}, nil, false
@@ -111,8 +112,7 @@ func (l *httpLink) event(ctx context.Context, data []byte, x *exchange) (wire.Me
 		m, err := wire.Parse(part)
 		if err != nil {
 			l.c.garbage(part, err)
-			var env *wire.EnvelopeError
-			if n, ours := envelopeID(err, &env); x != nil && ours && n == x.id {
+			if x != nil && unreadableAnswer(err, x.id) {
 				return wire.Message{}, l.protocol("its answer cannot be read", err), true
 			}
 			continue
@@ -132,11 +132,14 @@ func (l *httpLink) event(ctx context.Context, data []byte, x *exchange) (wire.Me
 	return wire.Message{}, nil, false
 }
 
-func envelopeID(err error, env **wire.EnvelopeError) (int64, bool) {
-	if !errors.As(err, env) {
-		return 0, false
+// unreadableAnswer reports whether what could not be read was the answer to id.
+func unreadableAnswer(err error, id int64) bool {
+	var env *wire.EnvelopeError
+	if !errors.As(err, &env) || env.Kind == wire.Request {
+		return false
 	}
-	return (*env).ID.Int()
+	n, ours := env.ID.Int()
+	return ours && n == id
 }
 
 // answer posts the answer to a request that came on a stream.
