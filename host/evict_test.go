@@ -1,0 +1,358 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/upstream"
+)
+
+func TestKeepAlive(t *testing.T) {
+	for _, keep := range []time.Duration{0, 500 * time.Millisecond, 5 * time.Minute} {
+		t.Run(keep.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &stage{}
+				h := s.open(t, nil, func(s *config.Server) { s.KeepAlive = keep })
+				for range 3 { // use puts the end off
+					if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(keep * 9 / 10)
+				}
+				synctest.Wait()
+				if keep > 0 && (s.count("a") != 1 || !stateOf(t, h, "a").Active) {
+					t.Fatalf("%d dials while in use", s.count("a"))
+				}
+				time.Sleep(keep / 5)
+				synctest.Wait()
+				if st := stateOf(t, h, "a"); st.Active || st.State != Disconnected || !s.last().closed.Load() {
+					t.Errorf("unused for longer than %v: %+v", keep, st)
+				}
+				if n := h.Stats().Evictions; n == 0 {
+					t.Error("not counted")
+				}
+			})
+		})
+	}
+}
+
+// A connection whose callers all left before it was there does not stay.
+func TestUnwantedConnectionGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+			time.Sleep(10 * time.Second)
+			return &double{}, nil
+		}}
+		h := s.open(t, nil, func(s *config.Server) { s.KeepAlive = 0 })
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_, _ = h.Do(ctx, keyA, callTool("x", nil))
+		time.Sleep(time.Minute)
+		if st := stateOf(t, h, "a"); st.Active || !s.last().closed.Load() {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+func TestHoldKeeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{}
+		h := s.open(t, nil)
+		release, err := h.Hold(t.Context(), keyA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if st := stateOf(t, h, "a"); !st.Active || st.RefCount != 1 || st.InFlight != 0 {
+			t.Errorf("held: %+v", st)
+		}
+		release()
+		release()
+		time.Sleep(time.Hour)
+		if st := stateOf(t, h, "a"); st.Active || st.RefCount != 0 {
+			t.Errorf("released: %+v", st)
+		}
+	})
+}
+
+// The least recently used idle child makes room; children of URLs do not count.
+func TestMaxConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{}
+		h := s.open(t, &Options{MaxConnected: 2})
+		mustSpawn(t, h, lazyServer("b"))
+		mustSpawn(t, h, lazyServer("c"))
+		mustSpawn(t, h, lazyServer("web", func(s *config.Server) {
+			s.Transport, s.URL, s.Command = config.TransportHTTP, "http://127.0.0.1:1/", ""
+		}))
+		for _, name := range []string{"web", "a", "b", "a", "c"} {
+			if _, err := h.Do(t.Context(), Key{Server: name}, callTool("x", nil)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		got := ""
+		for _, st := range h.Status().Servers {
+			got += fmt.Sprintf("%s:%v ", st.Name, st.Active)
+		}
+		if want := "a:true b:false c:true web:true "; got != want {
+			t.Errorf("active %s, want %s", got, want)
+		}
+	})
+}
+
+// A call that finds every place in use waits, in line, and no longer than its
+// deadline.
+func TestWaitForPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+			return &double{closing: time.Second, do: func(ctx context.Context, _ upstream.Request) ([]byte, error) {
+				return []byte(`{}`), sleep(ctx, 10*time.Second)
+			}}, nil
+		}}
+		h := s.open(t, &Options{MaxConnected: 1})
+		mustSpawn(t, h, lazyServer("b"))
+		mustSpawn(t, h, lazyServer("c"))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		began := time.Now()
+		wg.Go(func() {
+			if _, err := h.Do(t.Context(), Key{Server: "b"}, callTool("x", nil)); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took != 21*time.Second {
+				t.Errorf("b took %v, want 10s for a, 1s for its end, 10s of its own", took)
+			}
+		})
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+		defer stop()
+		_, err := h.Do(ctx, Key{Server: "c"}, callTool("x", nil))
+		wantErr(t, err, ErrBusy)
+		wantErr(t, err, context.DeadlineExceeded)
+		if s.count("c") != 0 {
+			t.Error("c was started although it had left the line")
+		}
+		wg.Wait()
+		if st := stateOf(t, h, "c"); st.State != Disconnected {
+			t.Errorf("c is %s", st.State)
+		}
+	})
+}
+
+// Never more children than places, whatever happens.
+func TestPlacesUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var alive, most atomic.Int32
+		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+			most.Store(max(most.Load(), alive.Add(1)))
+			d := &double{closing: time.Second, gone: func() { alive.Add(-1) }}
+			d.do = func(ctx context.Context, _ upstream.Request) ([]byte, error) {
+				return []byte(`{}`), sleep(ctx, time.Second)
+			}
+			return d, nil
+		}}
+		h := s.open(t, &Options{MaxConnected: 3})
+		var wg sync.WaitGroup
+		for i := range 12 {
+			name := fmt.Sprint("s", i)
+			mustSpawn(t, h, lazyServer(name))
+			for range 3 {
+				wg.Go(func() {
+					for range 3 {
+						if _, err := h.Do(t.Context(), Key{Server: name}, callTool("x", nil)); err != nil {
+							t.Error(err)
+						}
+						time.Sleep(time.Second)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if most.Load() > 3 {
+			t.Errorf("%d children at once, want at most 3", most.Load())
+		}
+		_ = h.Stop("a")
+		h.Close()
+		if h.places.used != 0 || h.places.leaving != 0 || len(h.places.line) != 0 {
+			t.Errorf("places after Close: %+v", &h.places)
+		}
+	})
+}
+
+// Starts are bounded, package runners on their own, and one that hangs gives its
+// slot up.
+func TestStartConcurrency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var starting, most, runners, mostRunners atomic.Int32
+		s := &stage{next: func(_ context.Context, srv config.Server, _ int) (*double, error) {
+			n, top := &starting, &most
+			if srv.Command == "npx" {
+				n, top = &runners, &mostRunners
+			}
+			top.Store(max(top.Load(), n.Add(1)))
+			defer n.Add(-1)
+			time.Sleep(2 * time.Second)
+			return &double{}, nil
+		}}
+		h := s.open(t, &Options{MaxConnected: 500, RunnerConcurrency: 2})
+		var wg sync.WaitGroup
+		began := time.Now()
+		for i := range 200 {
+			name := fmt.Sprint("s", i)
+			mustSpawn(t, h, lazyServer(name, func(s *config.Server) {
+				if i%20 == 0 {
+					s.Command = "npx"
+				}
+			}))
+			wg.Go(func() {
+				if _, err := h.Tools(t.Context(), Key{Server: name}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if most.Load() != 8 || mostRunners.Load() != 2 {
+			t.Errorf("%d direct and %d runners started at once, want 8 and 2", most.Load(), mostRunners.Load())
+		}
+		if took := time.Since(began); took != 48*time.Second {
+			t.Errorf("190 starts of 2s, 8 at once, took %v", took)
+		}
+	})
+}
+
+func TestHungStartsGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{next: func(ctx context.Context, srv config.Server, _ int) (*double, error) {
+			if srv.Name != "a" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return &double{}, nil
+		}}
+		h := s.open(t, &Options{MaxConnected: 50})
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 16 {
+			name := fmt.Sprint("hung", i)
+			mustSpawn(t, h, lazyServer(name))
+			wg.Go(func() { _, _ = h.Tools(ctx, Key{Server: name}) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 2*directSlot {
+			t.Errorf("sixteen hung starts held up another for %v", took)
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+func TestIsRunner(t *testing.T) {
+	tests := []struct {
+		command string
+		args    []string
+		want    bool
+	}{
+		{"npx", []string{"-y", "x"}, true}, {"/usr/bin/npx", nil, true}, {`C:\node\npx.cmd`, nil, true},
+		{"uvx", nil, true}, {"bunx", nil, true}, {"pnpm", []string{"dlx", "x"}, true}, {"pnpm", []string{"start"}, false},
+		{"pipx", []string{"run", "x"}, true}, {"docker", []string{"run", "-i", "x"}, true}, {"docker", []string{"--context", "exec"}, false},
+		{"uv", []string{"--quiet", "run", "x"}, true}, {"npm", []string{"exec", "x"}, true}, {"npm", []string{"start"}, false},
+		{"yarn", []string{"dlx", "x"}, true}, {"bun", []string{"x", "y"}, true}, {"go", []string{"run", "."}, true},
+		{"cmd", []string{"/c", "npx", "-y", "x"}, true}, {"cmd", []string{"/C"}, false}, {"cmd.exe", []string{"/c", "node", "x"}, false},
+		{"node", []string{"npx"}, false}, {"", nil, false},
+	}
+	for _, tt := range tests {
+		if got := isRunner(tt.command, tt.args); got != tt.want {
+			t.Errorf("isRunner(%q, %q) = %v", tt.command, tt.args, got)
+		}
+	}
+}
+
+// Requests under way outlive Reload, but not its grace; Stop ends them at once.
+func TestDrainAndStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{}
+		s.next = func(context.Context, config.Server, int) (*double, error) {
+			d := &double{}
+			d.do = func(ctx context.Context, req upstream.Request) ([]byte, error) {
+				select {
+				case <-time.After(map[bool]time.Duration{true: 50 * time.Second, false: 10 * time.Second}[string(req.Params) == `{}`]):
+					return []byte(`{}`), nil
+				case <-d.done:
+					return nil, upstream.ErrClosed
+				}
+			}
+			return d, nil
+		}
+		h := s.open(t, nil)
+		short := callTool("x", nil)
+		long := Request{Request: upstream.Request{Method: "tools/call", Params: []byte(`{}`)}}
+		var wg sync.WaitGroup
+		do := func(req Request, want error, after time.Duration) {
+			wg.Go(func() {
+				began := time.Now()
+				if _, err := h.Do(t.Context(), keyA, req); !errors.Is(err, want) || time.Since(began) != after {
+					t.Errorf("%v after %v, want %v after %v", err, time.Since(began), want, after)
+				}
+			})
+		}
+		do(short, nil, 10*time.Second)
+		do(long, ErrOutcomeUnknown, DefaultDrain)
+		synctest.Wait()
+		if err := h.Reload(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		do(short, nil, 10*time.Second) // on a new connection
+		wg.Wait()
+		if s.count("a") != 2 {
+			t.Errorf("%d dials", s.count("a"))
+		}
+		do(short, ErrOutcomeUnknown, 3*time.Second)
+		time.Sleep(3 * time.Second)
+		if err := h.Stop("a"); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if st := stateOf(t, h, "a"); st.State != Disconnected || st.ConsecutiveFailures != 0 || st.RestartCount != 0 {
+			t.Errorf("stopped: %+v", st)
+		}
+		if _, err := h.Do(t.Context(), keyA, short); err != nil {
+			t.Errorf("after Stop: %v", err)
+		}
+	})
+}
+
+func TestCloseInParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+			return &double{closing: 5 * time.Second}, nil
+		}}
+		h := s.open(t, &Options{MaxConnected: 100})
+		for i := range 50 {
+			mustSpawn(t, h, lazyServer(fmt.Sprint("s", i), func(s *config.Server) { s.Lazy = nil }))
+		}
+		began := time.Now()
+		h.Close()
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("closing 50 that take 5s each took %v", took)
+		}
+		_, err := h.Do(t.Context(), keyA, callTool("x", nil))
+		wantErr(t, err, ErrClosed)
+		h.Close()
+	})
+}
