@@ -1,0 +1,200 @@
+package policy
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// budgets charges calls: to everything together, and to each server.
+type budgets struct {
+	store vault.Counters // nil: windows are counted in this process only
+	log   *slog.Logger
+
+	total meter
+
+	mu      sync.Mutex // guards limits, servers
+	limits  config.Budgets
+	servers map[string]*meter
+	quick   atomic.Pointer[map[string]*meter] // a copy of servers, to read without the lock
+}
+
+func newBudgets(store vault.Counters, log *slog.Logger) *budgets {
+	b := &budgets{store: store, log: log, servers: map[string]*meter{}}
+	b.total.of = b
+	b.total.limit.Store(&config.Budget{})
+	b.quick.Store(&map[string]*meter{})
+	return b
+}
+
+// configure replaces the limits; what has been used stays used.
+func (b *budgets) configure(limits config.Budgets) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.limits = limits
+	b.total.setLimit(limits.Total)
+	for name, m := range b.servers {
+		m.setLimit(limitOf(limits, name))
+	}
+}
+
+// charge takes one call from the budgets that apply, or from none of them.
+func (b *budgets) charge(ctx context.Context, server string) error {
+	m := b.meter(server)
+	if err := b.total.take(ctx); err != nil {
+		return err
+	}
+	if err := m.take(ctx); err != nil {
+		b.total.refund()
+		return err
+	}
+	return nil
+}
+
+func (b *budgets) meter(server string) *meter {
+	if m := (*b.quick.Load())[server]; m != nil {
+		return m
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.servers[server]; m != nil {
+		return m
+	}
+	m := &meter{of: b, server: server}
+	m.setLimit(limitOf(b.limits, server))
+	b.servers[server] = m
+	quick := maps.Clone(b.servers)
+	b.quick.Store(&quick)
+	return m
+}
+
+func limitOf(limits config.Budgets, server string) config.Budget {
+	if own, ok := limits.Servers[server]; ok {
+		return own
+	}
+	return limits.PerServer
+}
+
+// close gives back what was reserved and not used.
+func (b *budgets) close(ctx context.Context) {
+	b.mu.Lock()
+	meters := slices.AppendSeq([]*meter{&b.total}, maps.Values(b.servers))
+	b.mu.Unlock()
+	for _, m := range meters {
+		if w := m.window.Swap(nil); w != nil {
+			w.giveBack(ctx, b)
+		}
+	}
+}
+
+// BudgetStatus is how far a budget is used up.
+type BudgetStatus struct {
+	Server      string // empty: all servers together
+	Run         int64  // calls in this run
+	RunLimit    int64  // 0: no limit
+	Window      time.Duration
+	WindowLimit int64 // 0: no limit
+	// WindowUsed is what all processes have used or set aside in this window, as
+	// far as this process has heard.
+	WindowUsed int64
+	Refill     time.Time // end of the window; zero when there is none
+}
+
+// status lists all budgets that have a limit or have been used, by name.
+func (b *budgets) status() []BudgetStatus {
+	b.mu.Lock()
+	names := slices.Sorted(maps.Keys(b.servers))
+	meters := []*meter{&b.total}
+	for _, name := range names {
+		meters = append(meters, b.servers[name])
+	}
+	b.mu.Unlock()
+	var out []BudgetStatus
+	for _, m := range meters {
+		limit := m.limit.Load()
+		s := BudgetStatus{Server: m.server, Run: m.run.Load(), RunLimit: limit.Run, WindowLimit: limit.Calls}
+		if limit.Calls > 0 {
+			s.Window = limit.Window
+		}
+		if w := m.window.Load(); w != nil && time.Now().Before(w.end) {
+			s.Refill = w.end
+			s.WindowUsed = max(0, w.counted.Load()-w.left.Load())
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// meter counts the calls of one budget.
+type meter struct {
+	of     *budgets
+	server string
+	limit  atomic.Pointer[config.Budget]
+	run    atomic.Int64
+	window atomic.Pointer[window]
+}
+
+func (m *meter) setLimit(b config.Budget) {
+	if b.Window <= 0 {
+		b.Window = time.Hour
+	}
+	if old := m.limit.Swap(&b); old != nil && *old != b {
+		// A reservation under another limit is dropped; it stays counted, which
+		// errs on the side of fewer calls.
+		m.window.Store(nil)
+	}
+}
+
+func (m *meter) take(ctx context.Context) error {
+	limit := m.limit.Load()
+	if n := m.run.Add(1); limit.Run > 0 && n > limit.Run {
+		m.run.Add(-1)
+		return &BudgetError{Server: m.server, Limit: limit.Run}
+	}
+	if limit.Calls <= 0 {
+		return nil
+	}
+	if err := m.takeFromWindow(ctx, limit); err != nil {
+		m.run.Add(-1)
+		return err
+	}
+	return nil
+}
+
+func (m *meter) refund() {
+	m.run.Add(-1)
+	if w := m.window.Load(); w != nil {
+		w.left.Add(1)
+	}
+}
+
+func (m *meter) takeFromWindow(ctx context.Context, limit *config.Budget) error {
+	now := time.Now()
+	w := m.window.Load()
+	if w == nil || !now.Before(w.end) {
+		next := newWindow(m.server, *limit, now)
+		if !m.window.CompareAndSwap(w, next) {
+			next = m.window.Load() // another caller turned the page
+		}
+		if w = next; w == nil {
+			return nil // the limit was just changed; the next call meets the new one
+		}
+	}
+	for !w.take() {
+		granted, err := w.reserve(ctx, m.of, now)
+		if err != nil {
+			return err
+		}
+		if !granted {
+			return &BudgetError{Server: m.server, Limit: limit.Calls, Window: limit.Window, Refill: w.end}
+		}
+	}
+	return nil
+}

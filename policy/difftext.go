@@ -1,0 +1,125 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// visible returns s with escapes for what would not show; with all, for every
+// character outside ASCII.
+func visible(s string, all bool) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case hidden(r), all && r >= utf8.RuneSelf:
+			fmt.Fprintf(&b, `\u{%04x}`, r)
+		default:
+			b.WriteRune(r)
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+type diffLine struct {
+	sign rune // '-', '+' or ' '
+	text string
+}
+
+// maxDiffCells bounds the table of a line diff.
+const maxDiffCells = 4 << 20
+
+// diffLines is the shortest way from old to new in whole lines, with up to two
+// unchanged lines around each change.
+func diffLines(old, new []string) []diffLine {
+	head := 0
+	for head < len(old) && head < len(new) && old[head] == new[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(old)-head && tail < len(new)-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
+		tail++
+	}
+	var out []diffLine
+	keep := func(lines []string) {
+		for _, l := range lines {
+			out = append(out, diffLine{' ', l})
+		}
+	}
+	keep(old[:head])
+	out = append(out, middle(old[head:len(old)-tail], new[head:len(new)-tail])...)
+	keep(old[len(old)-tail:])
+	return nearChanges(out)
+}
+
+func middle(old, new []string) []diffLine {
+	if len(old)*len(new) > maxDiffCells {
+		return replaced(old, new)
+	}
+	// common[i][j] is the length of the longest common part of old[i:] and new[j:].
+	common := make([][]int32, len(old)+1)
+	for i := range common {
+		common[i] = make([]int32, len(new)+1)
+	}
+	for i := len(old) - 1; i >= 0; i-- {
+		for j := len(new) - 1; j >= 0; j-- {
+			if old[i] == new[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			} else {
+				common[i][j] = max(common[i+1][j], common[i][j+1])
+			}
+		}
+	}
+	var out []diffLine
+	i, j := 0, 0
+	for i < len(old) && j < len(new) {
+		switch {
+		case old[i] == new[j]:
+			out = append(out, diffLine{' ', old[i]})
+			i++
+			j++
+		case common[i+1][j] >= common[i][j+1]:
+			out = append(out, diffLine{'-', old[i]})
+			i++
+		default:
+			out = append(out, diffLine{'+', new[j]})
+			j++
+		}
+	}
+	return append(out, replaced(old[i:], new[j:])...)
+}
+
+func replaced(old, new []string) []diffLine {
+	var out []diffLine
+	for _, l := range old {
+		out = append(out, diffLine{'-', l})
+	}
+	for _, l := range new {
+		out = append(out, diffLine{'+', l})
+	}
+	return out
+}
+
+// nearChanges leaves out unchanged lines that are far from every change.
+func nearChanges(lines []diffLine) []diffLine {
+	const near = 2
+	var out []diffLine
+	for i, l := range lines {
+		from, to := max(0, i-near), min(len(lines), i+near+1)
+		if l.sign != ' ' || slices.ContainsFunc(lines[from:to], func(o diffLine) bool { return o.sign != ' ' }) {
+			out = append(out, l)
+		}
+	}
+	return out
+}

@@ -1,0 +1,261 @@
+package policy
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Key says whom a connection belongs to; rooms that may not import host use it
+// under this name.
+type Key = host.Key
+
+// Request is a request that is no tool call.
+type Request = host.Request
+
+// Catalog is what a server offers, as last known.
+type Catalog = host.Catalog
+
+// Options steer a Gate. The zero value works: everything is allowed without a
+// limit, and tools are pinned.
+type Options struct {
+	// Config holds rules, budgets and the options of the servers. Default: none.
+	Config *config.Config
+	// Hook is asked after the rules have allowed a tool, or with an empty tool a
+	// server. tool is the server's own name. Default: nobody is asked.
+	Hook func(ctx context.Context, server, tool string) Decision
+	// Lock stands in for the pins of servers that have none yet. Default: the
+	// first list of a server is believed.
+	Lock *Lock
+	// CacheBytes bounds all cached results together. Default [DefaultCache].
+	CacheBytes int64
+	// OnCall hears of every call when it has ended. It must not block. Default:
+	// nobody does, and nothing is measured.
+	OnCall func(Finished)
+	// OnNote hears once of each tool that is new, changed, renamed or gone. It
+	// must not block. Default: they are logged only.
+	OnNote func(Key, Note)
+	// Log hears warnings. Default: discard.
+	Log *slog.Logger
+}
+
+// caller is what the gate needs of a host.
+type caller interface {
+	Do(ctx context.Context, k host.Key, req host.Request) ([]byte, error)
+	Tools(ctx context.Context, k host.Key) (host.Catalog, error)
+	Cached(k host.Key) (host.Catalog, bool)
+}
+
+// Gate is what every call passes. All methods may be used concurrently.
+type Gate struct {
+	host    caller
+	store   vault.Store
+	opt     Options
+	started time.Time
+
+	rules   atomic.Pointer[rules]
+	budgets *budgets
+	scopes  scopes
+	cache   *cache
+	flights flights
+}
+
+// NewGate returns a gate in front of h. What it has to keep goes to store; without
+// one it is kept for the life of the gate. Close it, before the store.
+func NewGate(h *host.Host, store vault.Store, opt *Options) *Gate { return newGate(h, store, opt) }
+
+func newGate(h caller, store vault.Store, opt *Options) *Gate {
+	g := &Gate{host: h, store: store, started: time.Now()}
+	if opt != nil {
+		g.opt = *opt
+	}
+	if g.opt.Log == nil {
+		g.opt.Log = slog.New(slog.DiscardHandler)
+	}
+	var counters vault.Counters
+	if store == nil {
+		g.store = vault.NewMemory()
+	} else {
+		counters = store
+	}
+	g.budgets = newBudgets(counters, g.opt.Log)
+	g.cache = newCache(g.opt.CacheBytes)
+	g.Configure(g.opt.Config)
+	return g
+}
+
+// Configure replaces rules, budgets and the options of the servers, all at once
+// for the calls that begin from now on. Nil means none.
+func (g *Gate) Configure(c *config.Config) {
+	if c == nil {
+		c = &config.Config{}
+	}
+	g.rules.Store(compileRules(c.Usher, c.Servers))
+	g.budgets.configure(c.Usher.Budgets)
+}
+
+// Register adds the options of one server that no file has, or replaces them.
+func (g *Gate) Register(s config.Server) {
+	for {
+		old := g.rules.Load()
+		if g.rules.CompareAndSwap(old, old.with(s)) {
+			return
+		}
+	}
+}
+
+// Close gives back what is reserved of budgets and ends shared calls.
+func (g *Gate) Close(ctx context.Context) {
+	g.flights.close()
+	g.budgets.close(ctx)
+	g.cache.close()
+}
+
+// Call is one call of a tool.
+type Call struct {
+	Key Key
+	// Tool is the name of the tool, as listed or as the server itself calls it.
+	Tool string
+	// Arguments are raw JSON; nil stands for {}.
+	Arguments []byte
+	// Params are the whole params of the call as an agent sent them, for what
+	// must arrive unchanged. They replace Arguments, and their name must be Tool.
+	Params []byte
+
+	// OnNotification hears what belongs to the call, such as progress. It must
+	// not block.
+	OnNotification func(wire.Message)
+	// OnRequest answers what a server of the older era asks meanwhile.
+	OnRequest func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
+	// Answer answers what a server of either era asks, see host.Request. Such a
+	// call is neither answered from the cache nor kept.
+	Answer func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
+	// Timeout replaces the server's timeouts.call. 0: it does not.
+	Timeout time.Duration
+}
+
+// Result is an answer. Raw may be shared with others: do not change it.
+type Result struct {
+	Raw []byte
+	// Cached: it answered an earlier request, or an identical one at the same time.
+	Cached bool
+	// Stale: it is a list that may be out of date, because the server could not be
+	// asked.
+	Stale bool
+	// TTL is how much longer it may be kept, 0 when it may not; Public says
+	// whether for everybody.
+	TTL    time.Duration
+	Public bool
+}
+
+// Call runs a tool, if it may. Refusals are [ErrDenied], [ErrBudget] and
+// [ErrSchemaChanged]; a *wire.Error is an answer of the server or says that the
+// params are ambiguous; the rest are errors of host.
+func (g *Gate) Call(ctx context.Context, c Call) (Result, error) {
+	if g.opt.OnCall == nil {
+		return g.call(ctx, &c)
+	}
+	began := time.Now()
+	res, err := g.call(ctx, &c)
+	g.opt.OnCall(finished(&c, time.Since(began), res, err))
+	return res, err
+}
+
+// call is the order of the gate: allow → budget → pin → cache → host.
+func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
+	tool, err := g.allow(ctx, c.Key, c.Tool)
+	if err != nil {
+		return Result{}, err
+	}
+	var q query
+	if err := q.fill(c, tool); err != nil {
+		return Result{}, err
+	}
+	if err := g.budgets.charge(ctx, c.Key.Server); err != nil {
+		return Result{}, err
+	}
+	q.scope = g.scopes.of(c.Key)
+	if err := g.checkPin(ctx, q.scope, c.Key, tool); err != nil {
+		return Result{}, err
+	}
+	if res, ok := g.lookup(&q); ok {
+		return res, nil
+	}
+	return g.forward(ctx, &q)
+}
+
+// Do sends a request that is no tool call, if the server may be used, and answers
+// from the cache where the server allowed it. A tools/call goes the way of Call.
+func (g *Gate) Do(ctx context.Context, k Key, req Request) (Result, error) {
+	switch {
+	case req.Method == wire.MethodToolsCall:
+		return g.doCall(ctx, k, req)
+	case fold(req.Method) == fold(wire.MethodToolsCall):
+		return Result{}, wire.Errorf(wire.CodeMethodNotFound, "%q is no method; tools/call may have been meant", req.Method)
+	}
+	if _, err := g.allow(ctx, k, ""); err != nil {
+		return Result{}, err
+	}
+	q := &query{key: k, request: req, scope: g.scopes.of(k), topic: topic{k.Server, req.Method, ""}}
+	q.kept = cacheable(req.Method) && req.Answer == nil
+	if res, ok := g.lookup(q); ok {
+		return res, nil
+	}
+	return g.forward(ctx, q)
+}
+
+func (g *Gate) doCall(ctx context.Context, k Key, req Request) (Result, error) {
+	p, werr := wire.ReadParams(req.Params)
+	if werr != nil {
+		return Result{}, werr
+	}
+	return g.Call(ctx, Call{
+		Key: k, Tool: p.Name, Params: req.Params, Timeout: req.Timeout,
+		OnNotification: req.OnNotification, OnRequest: req.OnRequest, Answer: req.Answer,
+	})
+}
+
+// Allowed says whether a tool may be used, or with an empty tool whether the
+// server may be started and listed. It asks the rules and the hook, nobody else.
+func (g *Gate) Allowed(ctx context.Context, k Key, tool string) error {
+	_, err := g.allow(ctx, k, tool)
+	return err
+}
+
+// allow returns the server's own name of the tool.
+func (g *Gate) allow(ctx context.Context, k Key, tool string) (string, error) {
+	v := g.rules.Load().decide(k.Server, k.Account, tool)
+	if v.denied != nil {
+		return "", v.denied
+	}
+	if g.opt.Hook == nil {
+		return v.tool, nil
+	}
+	d := g.opt.Hook(ctx, k.Server, v.tool)
+	if d.Allow {
+		return v.tool, nil
+	}
+	if d.Reason == "" {
+		d.Reason = "the program's own policy says no"
+	}
+	return "", &DeniedError{Server: k.Server, Account: k.Account, Tool: tool, Reason: d.Reason}
+}
+
+// CacheStats counts what the cache did.
+func (g *Gate) CacheStats() CacheStats { return g.cache.stats() }
+
+// CacheEntries is how many results of a server are kept.
+func (g *Gate) CacheEntries(server string) int { return g.cache.entries(server) }
+
+// Budgets says how far the budgets are used up: first the one of all servers
+// together, then those of the servers that were called.
+func (g *Gate) Budgets() []BudgetStatus { return g.budgets.status() }
+
+// Pins is the view on what is pinned for a principal.
+func (g *Gate) Pins(principal string) *Pins { return NewPins(g.store, principal) }

@@ -1,0 +1,288 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+)
+
+// pinRecord is what is kept about the tools of one server (and account): one
+// record, so that a list of tools costs one write at most.
+type pinRecord struct {
+	Version int             `json:"version"`
+	Tools   map[string]*pin `json:"tools"`
+}
+
+// pin is one tool as it was first seen or last accepted.
+type pin struct {
+	seen
+	// First is when the tool was first seen.
+	First time.Time `json:"first"`
+	// New: it came after the server had been pinned, and nobody has looked yet.
+	New bool `json:"new,omitempty"`
+	// From is the tool it was renamed from, as far as equal definitions tell.
+	From string `json:"from,omitempty"`
+	// Gone is when the server stopped listing it. The pin stays: what comes back
+	// under the name must still be the same.
+	Gone *time.Time `json:"gone,omitempty"`
+	// Pending is the changed definition that waits for a person.
+	Pending *seen `json:"pending,omitempty"`
+}
+
+// seen is a definition as it was found.
+type seen struct {
+	Hash       string          `json:"hash"`
+	Bare       string          `json:"bare"`
+	Raw        string          `json:"raw"`
+	At         time.Time       `json:"at"`
+	Definition json.RawMessage `json:"definition,omitempty"` // canonical; absent when too large
+}
+
+const (
+	pinVersion    = 1
+	maxKept       = 64 << 10 // of one definition; larger ones are only hashed
+	maxPinnedText = 10 << 20 // of one record
+)
+
+func decodePins(data []byte) (*pinRecord, error) {
+	rec := &pinRecord{Version: pinVersion, Tools: map[string]*pin{}}
+	if data == nil {
+		return rec, nil
+	}
+	if err := json.Unmarshal(data, rec); err != nil {
+		return nil, fmt.Errorf("read pins: %w", err)
+	}
+	if rec.Version > pinVersion {
+		return nil, fmt.Errorf("read pins: written by a newer usher (version %d)", rec.Version)
+	}
+	for name, p := range rec.Tools {
+		if p == nil {
+			return nil, fmt.Errorf("read pins: no pin under the name %q", name)
+		}
+	}
+	return rec, nil
+}
+
+func (r *pinRecord) encode() ([]byte, error) {
+	total := 0
+	for _, p := range r.Tools {
+		total += p.size()
+	}
+	if total > maxPinnedText {
+		for _, p := range r.Tools {
+			p.dropText()
+		}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return nil, fmt.Errorf("write pins: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func (p *pin) size() int {
+	n := len(p.Definition)
+	if p.Pending != nil {
+		n += len(p.Pending.Definition)
+	}
+	return n
+}
+
+// dropText keeps the hashes, which still tell; only the diff is lost.
+func (p *pin) dropText() {
+	p.Definition = nil
+	if p.Pending != nil {
+		p.Pending.Definition = nil
+	}
+}
+
+// finding is what observing says about one tool.
+type finding struct {
+	changed []string // members that differ from the pin; nil when it is the same
+	reason  string   // why it cannot be pinned
+	hidden  []string // members with invisible text
+}
+
+func (f *finding) blocks() bool { return f.changed != nil || f.reason != "" }
+
+// Note is something about a server's tools that a person should hear of once.
+type Note struct {
+	Tool string
+	Kind string // one of the Note constants
+	From string // the old name of a renamed tool
+}
+
+// The kinds of notes.
+const (
+	NoteNew     = "new"
+	NoteRenamed = "renamed"
+	NoteChanged = "changed"
+	NoteRemoved = "removed"
+	NoteBack    = "back"
+)
+
+// observe compares a list of tools with the pins, pins what is new, and notes
+// what changed. It says whether the record has to be written.
+func (r *pinRecord) observe(tools []definition, now time.Time) (found map[string]*finding, notes []Note, write bool) {
+	first := len(r.Tools) == 0
+	found = make(map[string]*finding, len(tools))
+	here := make(map[string]bool, len(tools))
+	for i := range tools {
+		here[tools[i].name] = true
+	}
+	for i := range tools {
+		d := &tools[i]
+		if d.name == "" {
+			continue // it cannot be called
+		}
+		f := found[d.name]
+		if f == nil {
+			f = &finding{hidden: Hidden(d.raw)}
+			found[d.name] = f
+		}
+		p := r.Tools[d.name]
+		if p == nil {
+			p = r.pinNew(d, f, here, first, now)
+			if p == nil {
+				continue
+			}
+			write = true
+			if !first {
+				notes = append(notes, Note{Tool: d.name, Kind: noteOfNew(p), From: p.From})
+			}
+			continue
+		}
+		if p.Gone != nil {
+			p.Gone, write = nil, true
+			notes = append(notes, Note{Tool: d.name, Kind: NoteBack})
+		}
+		if r.compare(p, d, f, now) {
+			write = true
+			notes = append(notes, Note{Tool: d.name, Kind: NoteChanged})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Tools)) {
+		p := r.Tools[name]
+		if !here[name] && p.Gone == nil {
+			p.Gone, write = &now, true
+			notes = append(notes, Note{Tool: name, Kind: NoteRemoved})
+		}
+		if f := found[name]; f != nil && !f.blocks() && p.Pending != nil {
+			p.Pending, write = nil, true // it is again what was pinned
+		}
+	}
+	return found, notes, write
+}
+
+func noteOfNew(p *pin) string {
+	if p.From != "" {
+		return NoteRenamed
+	}
+	return NoteNew
+}
+
+// pinNew pins a tool that was never seen. One without a canonical form cannot be
+// pinned: two readers would not agree on what it says.
+func (r *pinRecord) pinNew(d *definition, f *finding, here map[string]bool, first bool, now time.Time) *pin {
+	if d.canonicalize(); d.err != nil {
+		f.reason = "its definition can be read in more than one way: " + d.err.Error()
+		return nil
+	}
+	p := &pin{seen: d.seen(now), First: now, New: !first}
+	for _, name := range slices.Sorted(maps.Keys(r.Tools)) {
+		if !here[name] && r.Tools[name].Bare == d.bare {
+			p.From = name
+			break
+		}
+	}
+	r.Tools[d.name] = p
+	return p
+}
+
+func (d *definition) seen(now time.Time) seen {
+	s := seen{Hash: d.hash, Bare: d.bare, Raw: d.sum, At: now}
+	if len(d.form) <= maxKept {
+		s.Definition = d.form
+	}
+	return s
+}
+
+// compare fills f and reports whether the change is news.
+func (r *pinRecord) compare(p *pin, d *definition, f *finding, now time.Time) bool {
+	if p.Raw == d.sum {
+		return false
+	}
+	if d.canonicalize(); d.err != nil {
+		f.reason = "its definition can be read in more than one way: " + d.err.Error()
+		return false
+	}
+	if p.Hash == d.hash {
+		return false
+	}
+	f.changed = changedMembers(p.Definition, d.form)
+	if p.Pending != nil && p.Pending.Hash == d.hash {
+		return false
+	}
+	s := d.seen(now)
+	p.Pending = &s
+	return true
+}
+
+// changedMembers names the members in which two definitions differ. It is never
+// empty, since the hashes differ.
+func changedMembers(old, now []byte) []string {
+	if old == nil {
+		return []string{"definition"}
+	}
+	before := members(old)
+	var out []string
+	for m := jsonx.Object(now); m.Next(); {
+		name := string(m.Key)
+		if was, ok := before[name]; !ok || !bytes.Equal(canonicalOr(was), canonicalOr(m.Value)) {
+			out = append(out, name)
+		}
+		delete(before, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		out = append(out, name)
+	}
+	if out == nil {
+		return []string{"definition"}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func members(obj []byte) map[string][]byte {
+	out := map[string][]byte{}
+	for m := jsonx.Object(obj); m.Next(); {
+		out[string(m.Key)] = m.Value
+	}
+	return out
+}
+
+func canonicalOr(raw []byte) []byte {
+	if c, err := jsonx.Canonical(raw); err == nil {
+		return c
+	}
+	return raw
+}
+
+// accept takes the pending definition of a tool as its pin, and reports whether
+// there was something to accept.
+func (p *pin) accept() bool {
+	news := p.New || p.From != ""
+	p.New, p.From = false, ""
+	if p.Pending == nil {
+		return news
+	}
+	p.seen, p.Pending = *p.Pending, nil
+	return true
+}

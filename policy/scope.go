@@ -1,0 +1,191 @@
+package policy
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// scopeID is an authorization context at a server.
+type scopeID struct{ principal, server, account string }
+
+// scope is what the gate remembers about one of them.
+type scope struct {
+	id     scopeID
+	server *serverState
+	marks  [families]atomic.Uint64
+	tools  atomic.Pointer[toolset]
+	// When a doubtful list may be read again, and one that lacks a tool, in Unix
+	// nanoseconds.
+	confirm, reread atomic.Int64
+
+	turn chan struct{} // holds a token while nobody builds tools; the rest is the builder's
+	pins []byte        // the record as last read
+}
+
+// serverState is shared by all who use a server.
+type serverState struct {
+	marks [families]atomic.Uint64 // of entries for everybody
+	mu    sync.Mutex              // guards replacing topics
+	// topics are those whose results declared a ttlMs.
+	topics atomic.Pointer[map[topic]bool]
+}
+
+// maxTopics bounds what is remembered per server.
+const maxTopics = 4096
+
+// scopes finds them.
+type scopes struct {
+	mu      sync.RWMutex // guards both maps
+	all     map[scopeID]*scope
+	servers map[string]*serverState
+}
+
+func (s *scopes) of(k Key) *scope {
+	id := scopeID{k.Principal, k.Server, k.Account}
+	if id.principal == "" {
+		id.principal = host.Local
+	}
+	s.mu.RLock()
+	sc := s.all[id]
+	s.mu.RUnlock()
+	if sc != nil {
+		return sc
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sc = s.all[id]; sc != nil {
+		return sc
+	}
+	if s.all == nil {
+		s.all, s.servers = map[scopeID]*scope{}, map[string]*serverState{}
+	}
+	state := s.servers[id.server]
+	if state == nil {
+		state = &serverState{}
+		state.topics.Store(&map[topic]bool{})
+		s.servers[id.server] = state
+	}
+	sc = &scope{id: id, server: state, turn: make(chan struct{}, 1)}
+	sc.turn <- struct{}{}
+	s.all[id] = sc
+	return sc
+}
+
+// ofServer returns all scopes of a server.
+func (s *scopes) ofServer(server string) []*scope {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []*scope
+	for id, sc := range s.all {
+		if id.server == server {
+			out = append(out, sc)
+		}
+	}
+	return out
+}
+
+func (s *serverState) declared(t topic) bool { return (*s.topics.Load())[t] }
+
+func (s *serverState) declare(t topic) {
+	if s.declared(t) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := *s.topics.Load(); len(old) < maxTopics {
+		next := maps.Clone(old)
+		next[t] = true
+		s.topics.Store(&next)
+	}
+}
+
+// A family is what one notification makes outdated. Entries carry the mark their
+// family had when they were asked for; with another mark they are not found.
+const (
+	familyTools = iota
+	familyPrompts
+	familyResources
+	familyReads
+	familyRest
+	families
+)
+
+func family(method string) int {
+	switch method {
+	case wire.MethodToolsList:
+		return familyTools
+	case wire.MethodPromptsList:
+		return familyPrompts
+	case wire.MethodResourcesList, wire.MethodTemplatesList:
+		return familyResources
+	case wire.MethodResourcesRead:
+		return familyReads
+	}
+	return familyRest
+}
+
+// marks are those of one scope, and of what is for everybody.
+type marks struct{ own, shared uint64 }
+
+func (sc *scope) now(method string) marks {
+	f := family(method)
+	return marks{own: sc.marks[f].Load(), shared: sc.server.marks[f].Load()}
+}
+
+func (sc *scope) outdate(f int) {
+	sc.marks[f].Add(1)
+	sc.server.marks[f].Add(1)
+}
+
+// Notified takes in a notification of a server: what it says has changed is not
+// answered from the cache any more.
+func (g *Gate) Notified(k Key, m wire.Message) {
+	sc := g.scopes.of(k)
+	switch m.Method {
+	case wire.MethodNotifyTools:
+		sc.confirm.Store(0)
+		sc.outdate(familyTools)
+	case wire.MethodNotifyPrompts:
+		sc.outdate(familyPrompts)
+	case wire.MethodNotifyRes:
+		sc.outdate(familyResources)
+	case wire.MethodNotifyUpdated:
+		sc.outdate(familyReads)
+	}
+}
+
+// Relogin forgets what was kept for an account: after a login, a logout or a
+// change of permissions its answers may be others.
+func (g *Gate) Relogin(k Key) {
+	sc := g.scopes.of(k)
+	for f := range sc.marks {
+		sc.marks[f].Add(1)
+	}
+	sc.tools.Store(nil)
+	sc.confirm.Store(0)
+}
+
+// Forget drops everything that is kept of a server's answers, for when it was
+// stopped, reloaded or got another definition. Pins and budgets stay.
+func (g *Gate) Forget(server string) {
+	for _, sc := range g.scopes.ofServer(server) {
+		for f := range sc.marks {
+			sc.outdate(f)
+		}
+		sc.tools.Store(nil)
+		sc.confirm.Store(0)
+	}
+	g.cache.drop(server)
+}
+
+// due reports whether the time has come, and sets the next one.
+func due(at *atomic.Int64, wait time.Duration) bool {
+	now := time.Now().UnixNano()
+	old := at.Load()
+	return now >= old && at.CompareAndSwap(old, now+int64(wait))
+}

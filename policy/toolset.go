@@ -1,0 +1,357 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Tool is a tool that may be listed. Marks stand beside the definition, never in
+// it.
+type Tool struct {
+	Server string
+	Name   string // what it is called by; differs from Own where config renames it
+	Own    string // the server's own name
+	// Definition is what the server sent, to the byte. Do not change it.
+	Definition []byte
+	// SchemaChanged: it differs from its pin. Blocked: so it cannot be called,
+	// and its text should not reach a model either.
+	SchemaChanged bool
+	Blocked       bool
+	// Hidden names the members that hold invisible text.
+	Hidden []string
+}
+
+// Listing is what a server offers, of its tools those that are allowed. Its slices
+// are shared: do not change them.
+type Listing struct {
+	Catalog
+	Tools []Tool
+}
+
+// toolset is a list of tools and how they stand to their pins.
+type toolset struct {
+	tools []*knownTool
+	named map[string]*knownTool
+	mode  string
+	list  [][]byte // the list it was made from, to know it again
+	at    time.Time
+
+	allowed atomic.Pointer[allowedTools]
+}
+
+// allowedTools is the listing under one set of rules.
+type allowedTools struct {
+	by    *rules
+	tools []Tool
+}
+
+type knownTool struct {
+	definition
+	finding
+}
+
+// sameList tells whether a catalog is the one a set was made from, without looking
+// into it.
+func (t *toolset) sameList(c host.Catalog) bool {
+	return len(t.list) == len(c.Tools) && t.at.Equal(c.At) && (len(t.list) == 0 || &t.list[0] == &c.Tools[0])
+}
+
+// How often a list is read again before a call: one that a server said has changed
+// soon, one whose time has merely run out now and then.
+const (
+	confirmChanged = 2 * time.Second
+	confirmExpired = time.Minute
+)
+
+// Tools lists what a server offers, up to date where it can be asked.
+func (g *Gate) Tools(ctx context.Context, k Key) (Listing, error) {
+	if _, err := g.allow(ctx, k, ""); err != nil {
+		return Listing{}, err
+	}
+	c, err := g.host.Tools(ctx, k)
+	if err != nil {
+		return Listing{}, err
+	}
+	return g.listing(ctx, k, c)
+}
+
+// Known is Tools from memory, without a connection; false when nothing is known.
+func (g *Gate) Known(ctx context.Context, k Key) (Listing, bool, error) {
+	if _, err := g.allow(ctx, k, ""); err != nil {
+		return Listing{}, false, err
+	}
+	c, ok := g.host.Cached(k)
+	if !ok {
+		return Listing{}, false, nil
+	}
+	l, err := g.listing(ctx, k, c)
+	return l, err == nil, err
+}
+
+func (g *Gate) listing(ctx context.Context, k Key, c host.Catalog) (Listing, error) {
+	r := g.rules.Load()
+	set, err := g.toolset(ctx, g.scopes.of(k), k, c, r.pinMode(k.Server))
+	if err != nil {
+		return Listing{}, err
+	}
+	return Listing{Catalog: c, Tools: g.hooked(ctx, k, set.under(r, k))}, nil
+}
+
+// under returns the tools that the rules allow. The slice is shared.
+func (t *toolset) under(r *rules, k Key) []Tool {
+	if a := t.allowed.Load(); a != nil && a.by == r {
+		return a.tools
+	}
+	a := &allowedTools{by: r}
+	for _, known := range t.tools {
+		name := r.shownName(k.Server, known.name)
+		v := r.judge(r.servers[k.Server], k.Server, k.Account, name)
+		if v.denied != nil || v.tool != known.name {
+			continue // the second: a rename gave its name to another tool
+		}
+		a.tools = append(a.tools, Tool{
+			Server: k.Server, Name: name, Own: known.name, Definition: known.raw, Hidden: known.hidden,
+			SchemaChanged: known.blocks(), Blocked: known.blocks() && t.mode == config.PinsBlock,
+		})
+	}
+	t.allowed.Store(a)
+	return a.tools
+}
+
+// hooked leaves out what the program's own policy forbids.
+func (g *Gate) hooked(ctx context.Context, k Key, tools []Tool) []Tool {
+	if g.opt.Hook == nil {
+		return slices.Clip(tools)
+	}
+	var out []Tool
+	for _, t := range tools {
+		if g.opt.Hook(ctx, k.Server, t.Own).Allow {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// checkPin refuses a tool that differs from its pin, and one that does not exist.
+func (g *Gate) checkPin(ctx context.Context, sc *scope, k Key, tool string) error {
+	mode := g.rules.Load().pinMode(k.Server)
+	set, err := g.current(ctx, sc, k, mode)
+	if err != nil || set == nil {
+		return err
+	}
+	known := set.named[tool]
+	if known == nil {
+		if set, err = g.reread(ctx, sc, k, mode, set); err != nil {
+			return err
+		}
+		if known = set.named[tool]; known == nil {
+			return set.unknown(k.Server, tool)
+		}
+	}
+	if mode != config.PinsBlock || !known.blocks() {
+		return nil
+	}
+	return g.stillBlocked(ctx, sc, k, set, tool)
+}
+
+// stillBlocked looks at the store before it refuses: somebody may have accepted
+// the change, in this process or another.
+func (g *Gate) stillBlocked(ctx context.Context, sc *scope, k Key, set *toolset, tool string) error {
+	set, err := g.build(ctx, sc, k, host.Catalog{Tools: set.list, At: set.at}, set.mode, set)
+	if err != nil {
+		return err
+	}
+	known := set.named[tool]
+	if known == nil || !known.blocks() {
+		return nil
+	}
+	return &ChangedError{Server: k.Server, Account: k.Account, Tool: tool, Fields: known.changed, Reason: known.reason}
+}
+
+// current returns the tools to judge a call by; nil when nothing is known and
+// nothing has to be. A list remembered from an earlier run, and one that the
+// server said has changed, is read again first: that is when tools change.
+func (g *Gate) current(ctx context.Context, sc *scope, k Key, mode string) (*toolset, error) {
+	c, ok := g.host.Cached(k)
+	switch {
+	case !ok && mode == config.PinsOff:
+		return nil, nil
+	case !ok || mode != config.PinsOff && g.doubtful(sc, c):
+		var err error
+		if c, err = g.host.Tools(ctx, k); err != nil {
+			return nil, err
+		}
+	}
+	return g.toolset(ctx, sc, k, c, mode)
+}
+
+func (g *Gate) doubtful(sc *scope, c host.Catalog) bool {
+	if !c.Stale && !c.At.Before(g.started) {
+		return false
+	}
+	wait := confirmChanged
+	if c.TTL > 0 && time.Since(c.At) >= c.TTL {
+		wait = confirmExpired
+	}
+	return due(&sc.confirm, wait)
+}
+
+// reread asks for the list again when a tool is not in it, but not for every wrong
+// name.
+func (g *Gate) reread(ctx context.Context, sc *scope, k Key, mode string, old *toolset) (*toolset, error) {
+	if time.Since(old.at) < confirmChanged || !due(&sc.reread, confirmChanged) {
+		return old, nil
+	}
+	c, err := g.host.Tools(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	return g.toolset(ctx, sc, k, c, mode)
+}
+
+// toolset returns the set of a catalog, made once.
+func (g *Gate) toolset(ctx context.Context, sc *scope, k Key, c host.Catalog, mode string) (*toolset, error) {
+	if set := sc.tools.Load(); set != nil && set.mode == mode && set.sameList(c) {
+		return set, nil
+	}
+	return g.build(ctx, sc, k, c, mode, nil)
+}
+
+// build compares a list with its pins and keeps the result, unless somebody else
+// just did; but not the one that is not good enough.
+func (g *Gate) build(ctx context.Context, sc *scope, k Key, c host.Catalog, mode string, not *toolset) (*toolset, error) {
+	select {
+	case <-sc.turn:
+		defer func() { sc.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	old := sc.tools.Load()
+	if old != nil && old != not && old.mode == mode && old.sameList(c) {
+		return old, nil
+	}
+	set := newToolset(c, mode, old)
+	if mode != config.PinsOff {
+		if err := g.observe(ctx, sc, k, set); err != nil {
+			return nil, err
+		}
+	}
+	sc.tools.Store(set)
+	return set, nil
+}
+
+// newToolset reads the definitions; those that have not changed since old are
+// taken from it with their hashes.
+func newToolset(c host.Catalog, mode string, old *toolset) *toolset {
+	set := &toolset{mode: mode, list: c.Tools, at: c.At, named: make(map[string]*knownTool, len(c.Tools))}
+	for i, raw := range c.Tools {
+		known := &knownTool{}
+		if old != nil && i < len(old.tools) && bytes.Equal(old.tools[i].raw, raw) {
+			known.definition = old.tools[i].definition
+			known.raw = raw
+		} else {
+			known.definition = newDefinition(raw)
+		}
+		set.tools = append(set.tools, known)
+		if set.named[known.name] == nil {
+			set.named[known.name] = known
+		}
+	}
+	return set
+}
+
+// observe compares the set with the pins in the store, in one read and at most one
+// write. Calls go on with the record as last read while the store is away.
+func (g *Gate) observe(ctx context.Context, sc *scope, k Key, set *toolset) error {
+	key := vault.Key{Kind: vault.KindPin, Principal: sc.id.principal, Name: scopeName(sc.id.server, sc.id.account)}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	var notes []Note
+	observe := func(old []byte) ([]byte, error) {
+		rec, err := decodePins(old)
+		if err != nil {
+			return nil, err
+		}
+		sc.pins = old
+		seeded := g.opt.Lock.seed(key.Name, rec, now)
+		write := false
+		if notes, write = set.compare(rec, now); !write && !seeded {
+			return nil, errNothing
+		}
+		return rec.encode()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	_, err := vault.Update(ctx, g.store, key, observe)
+	if errors.Is(err, vault.ErrCorrupt) {
+		g.opt.Log.Warn("the pins of a server were damaged and are taken anew", "server", key.Name, "error", err)
+		_, err = vault.Update(ctx, g.store, key, observe) // the damaged record was set aside
+	}
+	if err != nil && !errors.Is(err, errNothing) {
+		if sc.pins == nil {
+			return fmt.Errorf("pins of %s: %w", targetName(k.Server, k.Account, ""), err)
+		}
+		g.opt.Log.Warn("pins cannot be read or written for now", "server", k.Server, "error", err)
+		if _, err := observe(sc.pins); err != nil && !errors.Is(err, errNothing) {
+			return err
+		}
+	}
+	g.tell(k, notes)
+	return nil
+}
+
+// compare fills in what the record says about each tool.
+func (t *toolset) compare(rec *pinRecord, now time.Time) (notes []Note, write bool) {
+	defs := make([]definition, len(t.tools))
+	for i, known := range t.tools {
+		defs[i] = known.definition
+	}
+	found, notes, write := rec.observe(defs, now)
+	for i, known := range t.tools {
+		known.definition = defs[i]
+		known.finding = finding{}
+		if f := found[known.name]; f != nil {
+			known.finding = *f
+		}
+	}
+	return notes, write
+}
+
+func (g *Gate) tell(k Key, notes []Note) {
+	for _, n := range notes {
+		g.opt.Log.Info("a tool is "+n.Kind, "server", scopeName(k.Server, k.Account), "tool", n.Tool, "from", n.From)
+		if g.opt.OnNote != nil {
+			g.opt.OnNote(k, n)
+		}
+	}
+}
+
+// unknownTool says which names may have been meant. It is host.ErrUnknownTool.
+type unknownTool struct{ server, tool, near string }
+
+func (e *unknownTool) Error() string {
+	return fmt.Sprintf("%s has no tool named %s%s", e.server, config.Visible(e.tool), e.near)
+}
+
+func (e *unknownTool) Is(target error) bool { return target == host.ErrUnknownTool }
+
+func (t *toolset) unknown(server, tool string) error {
+	names := &config.Config{}
+	for _, known := range t.tools {
+		names.Servers = append(names.Servers, config.Server{Name: known.name})
+	}
+	e := &unknownTool{server: server, tool: tool}
+	if near := names.Nearest(tool); len(near) > 0 {
+		e.near = `; did you mean "` + strings.Join(near, `" or "`) + `"?`
+	}
+	return &host.Error{Server: server, Err: e}
+}

@@ -1,0 +1,172 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// window is one span of time of a budget. Spans begin at multiples of their
+// length since 1970, so that all processes agree on them. Calls are taken from a
+// reservation, and the shared counter is asked only when that is used up: nothing
+// is written per call.
+type window struct {
+	limit   int64
+	end     time.Time
+	prefix  string // of the counters of this budget
+	index   int64
+	left    atomic.Int64 // reserved and not used
+	counted atomic.Int64 // the shared counter, as last heard
+
+	turn    chan struct{} // holds a token while nobody reserves; the rest is the holder's
+	granted int64         // all that was reserved here
+	debt    int64         // granted while the counter could not be reached
+	retry   time.Time     // spent: ask again then, others may have given back
+	swept   bool          // counters of earlier windows are removed
+}
+
+const (
+	maxChunk     = 64
+	storeTimeout = 2 * time.Second
+)
+
+func newWindow(server string, limit config.Budget, now time.Time) *window {
+	index := now.UnixNano() / int64(limit.Window)
+	scope := "total"
+	if server != "" {
+		scope = "server " + server
+	}
+	w := &window{
+		limit: limit.Calls, index: index,
+		end:    time.Unix(0, (index+1)*int64(limit.Window)),
+		prefix: fmt.Sprintf("%s / %s / ", scope, short(limit.Window)),
+		turn:   make(chan struct{}, 1),
+	}
+	w.turn <- struct{}{}
+	return w
+}
+
+func (w *window) key() vault.Key {
+	return vault.LocalKey(vault.KindBudget, w.prefix+strconv.FormatInt(w.index, 10))
+}
+
+// take uses one reserved call.
+func (w *window) take() bool {
+	for {
+		n := w.left.Load()
+		if n <= 0 {
+			return false
+		}
+		if w.left.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+}
+
+// reserve gets some more calls and reports whether there may be one to take. One
+// caller asks the store, the others wait for it.
+func (w *window) reserve(ctx context.Context, b *budgets, now time.Time) (bool, error) {
+	select {
+	case <-w.turn:
+		defer func() { w.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	if w.left.Load() > 0 {
+		return true, nil
+	}
+	if now.Before(w.retry) {
+		return false, nil
+	}
+	n := w.ask(ctx, b)
+	if n <= 0 {
+		w.retry = now.Add(time.Second)
+		return false, nil
+	}
+	w.granted += n
+	w.left.Add(n)
+	return true, nil
+}
+
+// ask returns how many calls may be used.
+func (w *window) ask(ctx context.Context, b *budgets) int64 {
+	if b.store == nil {
+		w.counted.Store(w.limit)
+		return w.limit - w.granted
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	chunk := w.chunk()
+	sum, err := b.store.Add(ctx, w.key(), chunk+w.debt)
+	if err != nil {
+		// Calls go on while the store is away; this process then keeps to the
+		// limit on its own and tells the counter later.
+		b.log.Warn("a budget cannot be shared with other processes for now", "budget", w.prefix, "error", err)
+		chunk = min(chunk, w.limit-w.granted)
+		w.debt += max(chunk, 0)
+		return chunk
+	}
+	w.debt = 0
+	over := min(max(sum-w.limit, 0), chunk)
+	if over > 0 {
+		// Take back what was too much, so that what others give back is seen.
+		if less, err := b.store.Add(ctx, w.key(), -over); err == nil {
+			sum = less
+		}
+	}
+	w.counted.Store(sum)
+	w.sweep(ctx, b)
+	return chunk - over
+}
+
+// chunk is how much to reserve at once: less when little is left, so that several
+// processes can use a budget up to its end.
+func (w *window) chunk() int64 {
+	chunk := min(maxChunk, max(1, w.limit/16))
+	return min(chunk, max(1, (w.limit-w.counted.Load())/4))
+}
+
+// giveBack returns what was reserved and not used, and pays debts.
+func (w *window) giveBack(ctx context.Context, b *budgets) {
+	if b.store == nil || !time.Now().Before(w.end) {
+		return
+	}
+	select {
+	case <-w.turn:
+		defer func() { w.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return
+	}
+	left := w.left.Swap(0)
+	if delta := w.debt - left; delta != 0 {
+		if _, err := b.store.Add(ctx, w.key(), delta); err != nil {
+			b.log.Warn("unused calls of a budget were not given back", "budget", w.prefix, "calls", left, "error", err)
+		}
+	}
+}
+
+// sweep removes the counters of earlier windows of this budget, once per window.
+// The last one is kept: another process's clock may be a little behind.
+func (w *window) sweep(ctx context.Context, b *budgets) {
+	if w.swept {
+		return
+	}
+	w.swept = true
+	counts, err := b.store.Counts(ctx, vault.KindBudget, vault.Local)
+	if err != nil {
+		return // the next window tries again; a counter too many does no harm
+	}
+	for _, c := range counts {
+		rest, ok := strings.CutPrefix(c.Name, w.prefix)
+		index, err := strconv.ParseInt(rest, 10, 64)
+		if ok && err == nil && index < w.index-1 {
+			_ = b.store.Clear(ctx, c.Key) // as above
+		}
+	}
+}
