@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// transportOf maps every spelling seen in files to ours.
-func transportOf(kind string) (Transport, bool) {
+// ParseTransport maps every spelling seen in files to ours.
+func ParseTransport(kind string) (Transport, bool) {
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(kind)) {
 	case "stdio", "local":
 		return TransportStdio, true
@@ -18,6 +18,24 @@ func transportOf(kind string) (Transport, bool) {
 		return TransportSSE, true
 	}
 	return "", false
+}
+
+// Validate says what is wrong with a server made by a program, or returns nil.
+func (s Server) Validate() error {
+	if err := CheckName(s.Name); err != nil {
+		return err
+	}
+	c := s.clone()
+	err := c.walk(func(f field, v string) (string, error) {
+		if _, err := ParseTemplate(v); err != nil {
+			return v, fmt.Errorf("%s: %w", f.path, err)
+		}
+		return v, nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.check(string(s.Transport))
 }
 
 // check sets the transport and says what is wrong with the entry as a whole.
@@ -63,7 +81,7 @@ func (s *Server) chooseTransport(kind string) error {
 	if kind == "" {
 		return nil
 	}
-	t, ok := transportOf(kind)
+	t, ok := ParseTransport(kind)
 	switch {
 	case !ok:
 		return fmt.Errorf("type must be stdio, http or sse, not %s", Visible(kind))

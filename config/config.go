@@ -22,7 +22,7 @@ func (c *Config) Nearest(name string) []string {
 	for i, s := range c.Servers {
 		names[i] = s.Name
 	}
-	return nearest(name, names)
+	return Nearest(name, names)
 }
 
 // Input returns the question with that id.

@@ -267,3 +267,45 @@ func marshal(v any) (json.RawMessage, error) {
 	}
 	return json.RawMessage(strings.TrimSpace(b.String())), nil
 }
+
+// AddInputs appends questions for ${input:ID} that are not in the file yet.
+func (d *Document) AddInputs(inputs []Input) error {
+	for _, in := range inputs {
+		list, _ := d.value("inputs")
+		arr, isArray := list.Value.(*hujson.Array)
+		if isArray && slices.ContainsFunc(arr.Elements, func(e hujson.Value) bool { return inputID(e) == in.ID }) {
+			continue
+		}
+		e := inputEntry{Type: "promptString", ID: in.ID, Description: in.Description, Password: in.Password, Options: in.Options, Default: in.Default}
+		if len(in.Options) > 0 {
+			e.Type = "pickString"
+		}
+		raw, err := marshal(e)
+		if err != nil {
+			return err
+		}
+		if err := d.appendTo(raw, "inputs"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type inputEntry struct {
+	Type        string   `json:"type"`
+	ID          string   `json:"id"`
+	Description string   `json:"description,omitempty"`
+	Password    bool     `json:"password,omitempty"`
+	Options     []string `json:"options,omitempty"`
+	Default     string   `json:"default,omitempty"`
+}
+
+func inputID(v hujson.Value) string {
+	m, err := plain(v)
+	obj, ok := m.(map[string]any)
+	if err != nil || !ok {
+		return ""
+	}
+	id, _ := obj["id"].(string)
+	return id
+}

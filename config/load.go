@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -76,16 +77,31 @@ func Load(opt LoadOptions) (*Config, error) {
 			return l.cfg, fmt.Errorf("set %s: %w", path, err)
 		}
 	}
-	for _, s := range l.servers {
-		l.cfg.Servers = append(l.cfg.Servers, s)
-	}
-	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+	l.finish()
 	return l.cfg, l.unusable()
+}
+
+// Parse reads the text of one file, without looking at any other, at the
+// environment or at permissions.
+func Parse(file string, text []byte, layer Layer) (*Config, error) {
+	l := &loader{cfg: &Config{Usher: DefaultSettings()}, servers: map[string]Server{}}
+	n, err := l.decode(&source{file: file, text: bytes.TrimPrefix(text, utf8BOM)}, layer)
+	l.cfg.Files = []File{{Path: file, Layer: layer, Servers: n, Err: err}}
+	l.finish()
+	return l.cfg, err
 }
 
 type loader struct {
 	cfg     *Config
 	servers map[string]Server
+}
+
+// finish puts the servers in order.
+func (l *loader) finish() {
+	for _, s := range l.servers {
+		l.cfg.Servers = append(l.cfg.Servers, s)
+	}
+	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (l *loader) files(opt LoadOptions, sys System) {

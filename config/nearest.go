@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// nearest returns up to three candidates that differ from name by a slip of
+// Nearest returns up to three candidates that differ from name by a slip of
 // the fingers, the closest first.
-func nearest(name string, candidates []string) []string {
+func Nearest(name string, candidates []string) []string {
 	type scored struct {
 		name string
 		dist int
@@ -63,7 +63,7 @@ func distance(a, b string) int {
 
 // didYouMean turns candidates into the end of a message.
 func didYouMean(name string, candidates []string) string {
-	near := nearest(name, candidates)
+	near := Nearest(name, candidates)
 	if len(near) == 0 {
 		return ""
 	}

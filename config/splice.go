@@ -77,8 +77,21 @@ func (d *Document) insert(parent hujson.Value, path []string, raw json.RawMessag
 	})
 }
 
+// appendString appends to the array at a path, unless it holds s.
 func (d *Document) appendString(s string, path ...string) error {
-	raw := json.RawMessage(hujson.String(s))
+	v, _ := d.value(path...)
+	if arr, ok := v.Value.(*hujson.Array); ok {
+		for _, e := range arr.Elements {
+			if l, ok := literal(e); ok && l.Kind() == '"' && l.String() == s {
+				return nil
+			}
+		}
+	}
+	return d.appendTo(json.RawMessage(hujson.String(s)), path...)
+}
+
+// appendTo appends to the array at a path, which is made if need be.
+func (d *Document) appendTo(raw json.RawMessage, path ...string) error {
 	v, ok := d.value(path...)
 	if !ok {
 		return d.Set(json.RawMessage("["+string(raw)+"]"), path...)
@@ -88,16 +101,10 @@ func (d *Document) appendString(s string, path ...string) error {
 		return d.source().errorAt(v.StartOffset, "%s must be an array", strings.Join(path, "."))
 	}
 	first, last := -1, -1
-	for i, e := range arr.Elements {
-		if l, ok := literal(e); ok && l.Kind() == '"' && l.String() == s {
-			return nil
-		}
-		if i == 0 {
-			first = e.StartOffset
-		}
-		last = e.EndOffset
+	if n := len(arr.Elements); n > 0 {
+		first, last = arr.Elements[0].StartOffset, arr.Elements[n-1].EndOffset
 	}
-	return d.insertAt(v, first, last, func(string) string { return string(raw) })
+	return d.insertAt(v, first, last, func(indent string) string { return string(d.indented(raw, indent)) })
 }
 
 // insertAt adds an item at the end of an object or array. first and last are

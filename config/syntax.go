@@ -33,6 +33,16 @@ func parseJSONC(src *source) (hujson.Value, error) {
 	return v, nil
 }
 
+// ParseJSONC decodes JSON with comments and trailing commas into maps, slices,
+// strings, booleans and json.Number. Errors are *Error, with a place.
+func ParseJSONC(file string, text []byte) (any, error) {
+	v, err := parseJSONC(&source{file: file, text: bytes.TrimPrefix(text, utf8BOM)})
+	if err != nil {
+		return nil, err
+	}
+	return plain(v)
+}
+
 // checker is a recursive descent over JSONC that keeps nothing but the place
 // and enough context to name what is missing.
 type checker struct {

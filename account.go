@@ -1,0 +1,17 @@
+package usher
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/usher-mcp/usher/host"
+)
+
+// key reads "server" or "server@label".
+func (h *Host) key(account string) (host.Key, error) {
+	server, label, labelled := strings.Cut(account, "@")
+	if labelled && (label == "" || strings.ContainsAny(label, "@/ \t\n")) {
+		return host.Key{}, fmt.Errorf("%q is no account: write server or server@label", account)
+	}
+	return host.Key{Principal: h.principal, Server: server, Account: label}, nil
+}

@@ -1,0 +1,206 @@
+package usher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/upstream"
+)
+
+// CallOptions steer one call. The zero value works.
+type CallOptions struct {
+	// Timeout replaces the server's timeouts.call. 0: it does not.
+	Timeout time.Duration
+	// OnNotification hears progress and log messages of the call. It must not
+	// block.
+	OnNotification func(wire.Message)
+	// Answer answers what the server asks before it answers itself. Without it
+	// such a call fails.
+	Answer upstream.Responder
+}
+
+// Call runs a tool under policy and supervision and returns the raw result.
+// account is a server's name, or server@label. A tool that answers with an error
+// has answered: look at isError in the result.
+func (h *Host) Call(ctx context.Context, account, tool string, arguments []byte, opt *CallOptions) ([]byte, error) {
+	k, err := h.key(account)
+	if err != nil {
+		return nil, err
+	}
+	var o CallOptions
+	if opt != nil {
+		o = *opt
+	}
+	if err := h.broken(k.Server); err != nil {
+		return nil, err
+	}
+	res, err := h.gate.Call(ctx, policy.Call{
+		Key: k, Tool: tool, Params: callParams(tool, arguments, o.OnNotification != nil),
+		OnNotification: o.OnNotification, Answer: o.Answer, Timeout: o.Timeout,
+	})
+	return res.Raw, err
+}
+
+// broken explains why a configured server cannot be used at all.
+func (h *Host) broken(server string) error {
+	if srv, ok := h.cfg.Server(server); ok && srv.Problem != nil {
+		return fmt.Errorf("%s cannot be used: %w", server, srv.Problem)
+	}
+	return nil
+}
+
+// callParams makes the params of a call; with progress the server is asked to tell
+// how far it is.
+func callParams(tool string, arguments []byte, progress bool) []byte {
+	if len(arguments) == 0 {
+		arguments = []byte("{}")
+	}
+	params := fmt.Appendf(nil, `{"name":%s,"arguments":%s`, jsonx.Quote(tool), arguments)
+	if progress {
+		params = append(params, `,"_meta":{"progressToken":1}`...)
+	}
+	return append(params, '}')
+}
+
+// Tool is one tool of a server; its definition is what the server sent.
+type Tool = policy.Tool
+
+// ToolList is what a server offers.
+type ToolList struct {
+	Tools   []Tool
+	At      time.Time // when they were read
+	Stale   bool      // they are only what was last known
+	Problem error     // why they could not be read again
+}
+
+// Tools returns the tools of a server that policy allows, read from the server
+// where that is needed and possible.
+func (h *Host) Tools(ctx context.Context, account string) (ToolList, error) {
+	k, err := h.key(account)
+	if err != nil {
+		return ToolList{}, err
+	}
+	if err := h.broken(k.Server); err != nil {
+		return ToolList{}, err
+	}
+	l, err := h.gate.Tools(ctx, k)
+	if err != nil {
+		return ToolList{}, err
+	}
+	return ToolList{Tools: l.Tools, At: l.At, Stale: l.Stale && l.Problem != nil, Problem: l.Problem}, nil
+}
+
+// KnownTools returns the last known tools of a server without a connection.
+func (h *Host) KnownTools(ctx context.Context, account string) []Tool {
+	k, err := h.key(account)
+	if err != nil {
+		return nil
+	}
+	l, _, err := h.gate.Known(ctx, k)
+	if err != nil {
+		return nil // a listing for completion and the like: nothing is also an answer
+	}
+	return l.Tools
+}
+
+// Tool returns one tool, from memory where it is known there.
+func (h *Host) Tool(ctx context.Context, account, name string) (Tool, error) {
+	named := func(t Tool) bool { return t.Name == name }
+	known := h.KnownTools(ctx, account)
+	if i := slices.IndexFunc(known, named); i >= 0 {
+		return known[i], nil
+	}
+	list, err := h.Tools(ctx, account)
+	if err != nil {
+		return Tool{}, err
+	}
+	if i := slices.IndexFunc(list.Tools, named); i >= 0 {
+		return list.Tools[i], nil
+	}
+	return Tool{}, unknownTool(account, name, list.Tools)
+}
+
+// unknownTool explains that a server has no such tool and which may be meant.
+func unknownTool(account, name string, tools []Tool) error {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	err := &host.Error{Server: account, Err: fmt.Errorf("%s has no tool named %q (%w)", account, name, host.ErrUnknownTool), Hint: "usher tools " + account}
+	if near := config.Nearest(name, names); len(near) > 0 {
+		err.Hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
+	}
+	return err
+}
+
+// Discover yields the tools of all servers as they come: one row a tool, or one
+// with the reason why a server has none to show. Servers that policy would not
+// start are left out.
+func (h *Host) Discover(ctx context.Context) iter.Seq[host.Row] {
+	var keys []host.Key
+	for _, name := range h.hosted.Names() {
+		k := host.Key{Principal: h.principal, Server: name}
+		if srv, ok := h.hosted.Server(name); ok && !srv.Disabled && h.gate.Allowed(ctx, k, "") == nil {
+			keys = append(keys, k)
+		}
+	}
+	return func(yield func(host.Row) bool) {
+		for row := range h.hosted.Discover(ctx, keys) {
+			if row.Tool != "" && errors.Is(h.gate.Allowed(ctx, host.Key{Principal: h.principal, Server: row.Server, Account: row.Account}, row.Tool), policy.ErrDenied) {
+				continue
+			}
+			if !yield(row) {
+				return
+			}
+		}
+	}
+}
+
+// Spawn registers a server that no file has and, unless it is lazy, connects, so
+// that a broken definition fails now. A failed Spawn leaves nothing behind.
+func (h *Host) Spawn(ctx context.Context, srv config.Server, opt *host.SpawnOptions) error {
+	srv = srv.WithDefaults()
+	if err := h.gate.Allowed(ctx, host.Key{Principal: h.principal, Server: srv.Name}, ""); err != nil {
+		return err
+	}
+	if err := h.hosted.Spawn(ctx, srv, opt); err != nil {
+		return err
+	}
+	h.gate.Register(srv)
+	return nil
+}
+
+// Stop ends the connections of a server now; the registration stays.
+func (h *Host) Stop(name string) error {
+	h.gate.Forget(name)
+	return h.hosted.Stop(name)
+}
+
+// Reload drops the connections of a server and clears breaker, restart budget,
+// ejection and cache. It is the way back for an ejected server.
+func (h *Host) Reload(ctx context.Context, name string) error {
+	h.gate.Forget(name)
+	return h.hosted.Reload(ctx, name)
+}
+
+// Status is the state of every server.
+func (h *Host) Status() host.Status {
+	st := h.hosted.Status()
+	for i := range st.Servers {
+		st.Servers[i].CacheEntries = h.gate.CacheEntries(st.Servers[i].Name)
+	}
+	return st
+}
+
+// CacheStats counts what the cache of results did.
+func (h *Host) CacheStats() policy.CacheStats { return h.gate.CacheStats() }

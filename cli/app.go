@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/lmittmann/tint"
+	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/config"
+)
+
+// app is what all commands share: the world, the common flags, and the library,
+// opened only by commands that need it.
+type app struct {
+	io         IO
+	configFile string
+	verbose    bool
+
+	cfg    *config.Config
+	opened *usher.Host
+}
+
+// commands adds every command, in the order of the help text.
+func (a *app) commands(root *cobra.Command) {
+	root.AddGroup(
+		&cobra.Group{ID: "use", Title: "Use servers:"},
+		&cobra.Group{ID: "config", Title: "Configure:"},
+	)
+	root.AddCommand(
+		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdLogs(a),
+		newCmdAdd(a), newCmdRemove(a), newCmdList(a), newCmdApprove(a),
+		newCmdImport(a), newCmdExport(a), newCmdAllow(a), newCmdDeny(a),
+		newCmdVersion(a), newCmdCompletion(a),
+	)
+}
+
+func (a *app) loadOptions() config.LoadOptions {
+	return config.LoadOptions{System: a.io.System, File: a.configFile}
+}
+
+// config loads the configuration once. Warnings and files that cannot be read are
+// told on standard error; what can be used is used.
+func (a *app) config() (*config.Config, error) {
+	if a.cfg != nil {
+		return a.cfg, nil
+	}
+	cfg, err := config.Load(a.loadOptions())
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range cfg.Warnings {
+		fmt.Fprintln(a.io.Err, "usher: "+clean(w.String()))
+	}
+	a.cfg = cfg
+	return cfg, nil
+}
+
+// open opens the library.
+func (a *app) open(ctx context.Context) (*usher.Host, error) {
+	if a.opened != nil {
+		return a.opened, nil
+	}
+	cfg, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	opt := &usher.Options{
+		Config: cfg, Load: a.loadOptions(), Log: a.logger(), Executable: a.io.Executable,
+		ClientVersion: Version().Number,
+	}
+	if a.io.InTTY {
+		opt.Capabilities = []byte(elicitation)
+	}
+	h, err := usher.Open(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	a.opened = h
+	return h, nil
+}
+
+func (a *app) close() {
+	if a.opened != nil {
+		_ = a.opened.Close() // the command's own outcome has been reported
+	}
+}
+
+// logger writes warnings to standard error, more with --verbose.
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelError
+	if a.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(tint.NewHandler(a.io.Err, &tint.Options{Level: level, NoColor: !a.io.ErrTTY}))
+}
+
+// printJSON writes v as one indented JSON value to standard output.
+func (a *app) printJSON(v any) error {
+	text, err := jsonText(v)
+	if err != nil {
+		return err
+	}
+	_, err = a.io.Out.Write(text)
+	return err
+}
+
+// printJSONLine writes v as JSON on one line.
+func (a *app) printJSONLine(v any) error {
+	enc := json.NewEncoder(a.io.Out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// note writes a sentence to standard error.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.io.Err, format+"\n", args...)
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/jsonx"
+)
+
+// maxArguments bounds what is read from standard input.
+const maxArguments = 64 << 20
+
+// readArguments makes the JSON object of a call's arguments from what was given:
+// --args JSON, "-" for standard input, or key=value words. schema may be nil; with
+// it values get the type that the tool wants.
+func readArguments(words []string, args string, in io.Reader, schema func() ([]byte, error)) ([]byte, error) {
+	const hint = `write key=value, key:=JSON, --args '{"key": "value"}', or - to read JSON from standard input`
+	switch {
+	case args != "" && len(words) > 0:
+		return nil, usagef(hint, "arguments are given twice: as words and with --args")
+	case args != "":
+		return checkObject([]byte(args), "--args", hint)
+	case len(words) == 1 && words[0] == "-":
+		text, err := io.ReadAll(io.LimitReader(in, maxArguments))
+		if err != nil {
+			return nil, fmt.Errorf("read arguments from standard input: %w", err)
+		}
+		return checkObject(text, "standard input", hint)
+	case len(words) == 0:
+		return []byte("{}"), nil
+	}
+	def, err := schema()
+	if err != nil {
+		return nil, err
+	}
+	out := []byte("{}")
+	for _, w := range words {
+		key, value, err := readWord(w, def, hint)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := jsonx.Get(out, key); twice {
+			return nil, usagef(hint, "%q is given twice", key)
+		}
+		out = jsonx.Set(out, key, value)
+	}
+	return out, nil
+}
+
+func checkObject(text []byte, where, hint string) ([]byte, error) {
+	if err := jsonx.Valid(text); err != nil {
+		return nil, usagef(hint, "the arguments in %s are no JSON: %v", where, err)
+	}
+	if kind := jsonx.TypeOf(text); kind != "object" {
+		return nil, usagef(hint, "the arguments in %s are a JSON %s, not an object", where, kind)
+	}
+	return text, nil
+}
+
+// readWord reads key=value, where the schema decides the type, or key:=JSON.
+func readWord(word string, schema []byte, hint string) (key string, value []byte, err error) {
+	key, text, ok := strings.Cut(word, "=")
+	if !ok || key == "" || key == ":" {
+		return "", nil, usagef(hint, "%q is no argument", word)
+	}
+	if raw, isRaw := strings.CutSuffix(key, ":"); isRaw {
+		if err := jsonx.Valid([]byte(text)); err != nil {
+			return "", nil, usagef(hint, "the value of %s is no JSON: %v", raw, err)
+		}
+		return raw, []byte(text), nil
+	}
+	prop, known := jsonx.Path(schema, "properties", key)
+	if !known {
+		if near := nearestProperty(key, schema); near != "" {
+			return "", nil, usagef(fmt.Sprintf("did you mean %s=%s?", near, text), "the tool takes no argument %q", key)
+		}
+	}
+	value, want := typedValue(text, prop)
+	if want != "" {
+		return "", nil, usagef(hint, "%s wants %s, not %q", key, want, text)
+	}
+	return key, value, nil
+}
+
+// typedValue turns a word into the type the schema asks for; want says what was
+// expected when it does not fit. Without a type it stays text.
+func typedValue(text string, prop []byte) (value []byte, want string) {
+	quoted := jsonx.Quote(text)
+	isJSON := jsonx.Valid([]byte(text)) == nil
+	kind := jsonx.TypeOf([]byte(text))
+	switch t := jsonx.GetText(prop, "type"); t {
+	case "integer", "number":
+		if !isJSON || kind != "number" {
+			return nil, "a number"
+		}
+		if _, err := strconv.ParseInt(text, 10, 64); t == "integer" && err != nil && strings.ContainsAny(text, ".eE") {
+			return nil, "a whole number"
+		}
+		return []byte(text), ""
+	case "boolean":
+		if text != "true" && text != "false" {
+			return nil, "true or false"
+		}
+		return []byte(text), ""
+	case "array", "object":
+		if !isJSON || kind != t {
+			return nil, "a JSON " + t
+		}
+		return []byte(text), ""
+	case "null":
+		return []byte("null"), ""
+	case "string":
+		return quoted, ""
+	}
+	// No single type: numbers, booleans and structures are taken as such where the
+	// schema allows anything but a plain string.
+	if prop != nil && isJSON && kind != "string" && !allowsText(prop) {
+		return []byte(text), ""
+	}
+	return quoted, ""
+}
+
+// allowsText reports whether a schema without a single type accepts a string.
+func allowsText(prop []byte) bool {
+	for _, key := range []string{"type", "enum"} {
+		list, ok := jsonx.Get(prop, key)
+		if !ok {
+			continue
+		}
+		for e := jsonx.Array(list); e.Next(); {
+			if s, isText := jsonx.Text(e.Value); isText && (key == "enum" || s == "string") {
+				return true
+			}
+		}
+		return false
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		list, _ := jsonx.Get(prop, key)
+		for e := jsonx.Array(list); e.Next(); {
+			if jsonx.GetText(e.Value, "type") == "string" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nearestProperty returns a parameter that key is probably a misspelling of; ""
+// when the schema takes anything or nothing is near.
+func nearestProperty(key string, schema []byte) string {
+	props, ok := jsonx.Get(schema, "properties")
+	if !ok {
+		return ""
+	}
+	var names []string
+	for m := jsonx.Object(props); m.Next(); {
+		names = append(names, string(m.Key))
+	}
+	if near := config.Nearest(key, names); len(near) > 0 {
+		return near[0]
+	}
+	return ""
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+type callOptions struct {
+	server, tool string
+	words        []string
+	args         string
+	timeout      time.Duration
+	json         bool
+	out          string
+}
+
+func newCmdCall(a *app) *cobra.Command {
+	var o callOptions
+	c := &cobra.Command{
+		Use: "call SERVER TOOL [key=value…]", Short: "Call a tool", GroupID: "use", Args: between(2, -1),
+		Long: `Call a tool and show its answer. Values get the type that the tool's schema asks
+for; key:=JSON passes JSON as it is. Ctrl-C cancels the call at the server too.
+
+Exit codes: 0 answered, 1 failed or the tool answered with an error, 2 wrong usage,
+10 a login or approval is needed, 11 denied, changed or out of budget.`,
+		Example: `  usher call github search_issues query="is:open label:bug" limit=3
+  usher call math add a=1 b=2 --json
+  usher call db query --args '{"sql": "select 1"}'
+  echo '{"sql": "select 1"}' | usher call db query -
+  usher call slow job --timeout 5m`,
+		ValidArgsFunction: a.completeServers(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.server, o.tool, o.words = args[0], args[1], args[2:]
+			return a.call(c.Context(), o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.args, "args", "", "arguments as a JSON `object`")
+	f.DurationVar(&o.timeout, "timeout", 0, "how long to wait, e.g. 90s (default: the server's timeouts.call)")
+	f.BoolVar(&o.json, "json", false, "print the raw result, to the byte as the server sent it")
+	f.StringVar(&o.out, "out", ".", "`directory` to save images and files into")
+	return c
+}
+
+func (a *app) call(ctx context.Context, o callOptions) error {
+	if o.timeout < 0 {
+		return usagef("write it like 90s or 5m", "--timeout must not be negative")
+	}
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	arguments, err := readArguments(o.words, o.args, a.io.In, func() ([]byte, error) {
+		tool, err := h.Tool(ctx, o.server, o.tool)
+		if err != nil {
+			return nil, err
+		}
+		schema, _ := jsonx.Get(tool.Definition, "inputSchema")
+		return schema, nil
+	})
+	if err != nil {
+		return err
+	}
+	progress := newProgress(a)
+	result, err := h.Call(ctx, o.server, o.tool, arguments, &usher.CallOptions{
+		Timeout: o.timeout, OnNotification: progress.hear, Answer: a.answer(o.server),
+	})
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if o.json {
+		if _, err := fmt.Fprintf(a.io.Out, "%s\n", result); err != nil {
+			return err
+		}
+	} else if err := a.showResult(o, result); err != nil {
+		return err
+	}
+	if failed, _ := jsonx.Get(result, "isError"); string(failed) == "true" {
+		return &silent{exitError}
+	}
+	return nil
+}
+
+// progress shows how far a call is, on a terminal only.
+type progress struct {
+	a     *app
+	lines chan string
+	done  chan struct{}
+}
+
+func newProgress(a *app) *progress {
+	p := &progress{a: a, lines: make(chan string, 1), done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		shown := false
+		for line := range p.lines {
+			fmt.Fprintf(a.io.Err, "\r\x1b[K%s", cut(line, a.io.Width-1))
+			shown = true
+		}
+		if shown {
+			fmt.Fprint(a.io.Err, "\r\x1b[K")
+		}
+	}()
+	return p
+}
+
+// hear takes a notification that belongs to the call. It never blocks: what comes
+// too fast is not shown.
+func (p *progress) hear(m wire.Message) {
+	switch m.Method {
+	case wire.MethodNotifyProgress:
+		if p.a.io.ErrTTY {
+			select {
+			case p.lines <- progressLine(m.Params):
+			default:
+			}
+		}
+	case wire.MethodNotifyMessage:
+		if p.a.verbose {
+			data, _ := jsonx.Get(m.Params, "data")
+			p.a.note("%s: %s", jsonx.GetText(m.Params, "level"), cleanLine(string(data)))
+		}
+	}
+}
+
+func progressLine(params []byte) string {
+	now, _ := jsonx.Get(params, "progress")
+	line := clean(string(now))
+	if total, ok := jsonx.Get(params, "total"); ok {
+		line += " of " + clean(string(total))
+	}
+	return line + "  " + cleanLine(jsonx.GetText(params, "message"))
+}
+
+func (p *progress) clear() {
+	close(p.lines)
+	<-p.done
+}
+
+// answer lets a person answer what the server asks; without a terminal every
+// question is cancelled.
+func (a *app) answer(server string) func(context.Context, string, []byte) ([]byte, *wire.Error) {
+	return func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+		if method != wire.MethodElicit {
+			return nil, wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", method)
+		}
+		return a.ask(ctx, server, params), nil
+	}
+}

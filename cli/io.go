@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/process"
+)
+
+// IO is the world a command sees. Tests give their own.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// InTTY, OutTTY and ErrTTY say which of them is a terminal: colours, symbols,
+	// progress and questions are for terminals only.
+	InTTY, OutTTY, ErrTTY bool
+	// Width is the terminal's width in columns, 80 when it is unknown.
+	Width int
+	// System is the machine: environment, home, working directory.
+	System config.System
+	// Executable is the path of this program, re-executed around children. Empty
+	// turns that off.
+	Executable string
+}
+
+// System returns the real world.
+func System() IO {
+	in, out, errw := os.Stdin, os.Stdout, os.Stderr
+	w := IO{
+		In: in, Out: out, Err: errw, Width: 80,
+		InTTY: isTerminal(in), OutTTY: isTerminal(out), ErrTTY: isTerminal(errw),
+	}
+	if cols, _, err := term.GetSize(int(out.Fd())); err == nil && cols > 0 {
+		w.Width = cols
+	}
+	w.Executable = process.Self()
+	return w
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// env returns a variable of the environment, "" when it is not set.
+func (w *IO) env(name string) string {
+	lookup := w.System.LookupEnv
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	v, _ := lookup(name)
+	return v
+}
+
+// colour reports whether standard output may carry colours (NO_COLOR and a dumb
+// terminal say no).
+func (w *IO) colour() bool {
+	return w.OutTTY && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb"
+}

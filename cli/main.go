@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Main runs the command that args name and returns its exit code.
+func Main(args []string, w IO) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	return Run(ctx, args, w)
+}
+
+// Run is Main without signals, for tests and embedding programs.
+func Run(ctx context.Context, args []string, w IO) int {
+	a := &app{io: w}
+	defer a.close()
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	a.report(err)
+	return exitCode(err)
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "usher",
+		Short: "One host for all your MCP servers",
+		Long: `usher stands between agents (or you) and many MCP servers: it logs them in,
+keeps them healthy, guards what may be called, and shows them as one.`,
+		Example: `  usher import                        bring in the servers you already have
+  usher add docs https://example.com/mcp
+  usher tools docs
+  usher call docs search query="hello"`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(a.io.In)
+	root.SetOut(a.io.Out)
+	root.SetErr(a.io.Err)
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usagef("usher "+strings.TrimPrefix(c.CommandPath(), "usher ")+" --help", "%v", err)
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.configFile, "config", "", "use this `file` instead of the user and project files")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more about what happens and why")
+	a.commands(root)
+	return root
+}
+
+// noCommand explains an unknown command with the nearest ones.
+func noCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "usher --help"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean: usher " + strings.Join(near, ", usher ")
+	}
+	return usagef(hint, "there is no command %q", args[0])
+}
+
+// exactly is cobra.ExactArgs with an error that shows how to call the command.
+func exactly(n int) cobra.PositionalArgs { return between(n, n) }
+
+// between is cobra.RangeArgs with an error that shows how to call the command.
+func between(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef(c.UseLine(), "%s needs %s", c.CommandPath(), missing(c, len(args)))
+		case most >= 0 && len(args) > most:
+			return usagef(c.UseLine(), "%s does not take %q", c.CommandPath(), args[most])
+		}
+		return nil
+	}
+}
+
+// missing names the first argument that was not given, as the usage line calls it.
+func missing(c *cobra.Command, given int) string {
+	words := strings.Fields(c.Use)
+	if given+1 < len(words) {
+		return strings.Trim(words[given+1], "[]…")
+	}
+	return "more arguments"
+}
+
+var errNoTerminal = errors.New("a question must be answered and there is no terminal")

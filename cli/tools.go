@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/internal/jsonx"
+)
+
+type toolsOptions struct {
+	server string
+	json   bool
+}
+
+func newCmdTools(a *app) *cobra.Command {
+	var o toolsOptions
+	c := &cobra.Command{
+		Use: "tools SERVER", Short: "List the tools of a server", GroupID: "use", Args: exactly(1),
+		Long: `List the tools of a server, one line each. The server is connected to if need be;
+when it cannot be reached, the last known tools are shown and marked as such.`,
+		Example: `  usher tools github
+  usher tools linear@work
+  usher tools github --json | jq '.[].name'`,
+		ValidArgsFunction: a.completeServers(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.server = args[0]
+			return a.tools(c.Context(), o)
+		},
+	}
+	c.Flags().BoolVar(&o.json, "json", false, "print the raw definitions as a JSON array")
+	return c
+}
+
+func (a *app) tools(ctx context.Context, o toolsOptions) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := h.Tools(ctx, o.server)
+	if err != nil {
+		return err
+	}
+	a.staleNote(o.server, list)
+	if o.json {
+		raw := make([]json.RawMessage, len(list.Tools))
+		for i, t := range list.Tools {
+			raw[i] = t.Definition
+		}
+		return a.printJSON(raw)
+	}
+	if len(list.Tools) == 0 {
+		a.note("%s offers no tools", o.server)
+		return nil
+	}
+	t := table{head: []string{"TOOL", "", "DESCRIPTION"}}
+	for _, tool := range list.Tools {
+		t.add(clean(tool.Name), toolMarks(tool), firstLine(toolSummary(tool.Definition), 200))
+	}
+	t.write(a.io.Out, a.tableWidth())
+	return nil
+}
+
+// tableWidth is where tables are cut: only on a terminal.
+func (a *app) tableWidth() int {
+	if a.io.OutTTY {
+		return a.io.Width
+	}
+	return 0
+}
+
+// toolMarks says in a word or two what to know before calling.
+func toolMarks(t usher.Tool) string {
+	hints, _ := jsonx.Get(t.Definition, "annotations")
+	is := func(key string) bool { v, _ := jsonx.Get(hints, key); return string(v) == "true" }
+	switch {
+	case t.SchemaChanged:
+		return "changed"
+	case is("readOnlyHint"):
+		return "reads"
+	case is("destructiveHint"):
+		return "destroys"
+	}
+	return ""
+}
+
+func toolSummary(def []byte) string {
+	if d := jsonx.GetText(def, "description"); d != "" {
+		return d
+	}
+	return jsonx.GetText(def, "title")
+}
+
+// staleNote says that a list is only what was last known.
+func (a *app) staleNote(server string, list usher.ToolList) {
+	if !list.Stale {
+		return
+	}
+	a.note("usher: %s cannot be reached; these are its tools as of %s", server, list.At.Local().Format(time.DateTime))
+	if list.Problem != nil {
+		a.note("  %s", clean(fmt.Sprint(list.Problem)))
+	}
+}

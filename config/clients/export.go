@@ -1,0 +1,231 @@
+package clients
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/usher-mcp/usher/config"
+)
+
+// Export writes servers in the shape of a client's file and returns the text
+// of such a file, with what the client cannot say. Placeholders are put into
+// the client's dialect; nothing is resolved. Broken servers are left out.
+func Export(name string, servers []config.Server) (text []byte, notes []string, err error) {
+	c, ok := byClient(name)
+	if !ok {
+		return nil, nil, unknownClient(name)
+	}
+	x := &exporting{client: c}
+	var list object
+	for _, s := range servers {
+		x.server = s.Name
+		switch {
+		case s.Problem != nil:
+			x.note("left out: %v", s.Problem)
+			continue
+		case s.Command == "" && s.URL == "":
+			x.note("left out: it has neither command nor url")
+			continue
+		}
+		if e := x.entry(s); e != nil {
+			list.set(s.Name, e)
+		}
+	}
+	root := x.nest(list)
+	if c.wrap != nil {
+		root = c.wrap(x, root)
+	}
+	switch c.format {
+	case formatTOML:
+		text, err = encodeTOML(root)
+	case formatYAML:
+		text, err = encodeYAML(root)
+	default:
+		text, err = encodeJSON(root)
+	}
+	return text, x.notes, err
+}
+
+// exporting is a file while it is being made.
+type exporting struct {
+	client client
+	server string // the one at hand, for notes
+	notes  []string
+	inputs []config.Input
+}
+
+func (x *exporting) note(format string, args ...any) {
+	note := x.server + ": " + fmt.Sprintf(format, args...)
+	if !slices.Contains(x.notes, note) {
+		x.notes = append(x.notes, note)
+	}
+}
+
+// entry writes one server and restores what its own file had said beside.
+func (x *exporting) entry(s config.Server) object {
+	out := x.client.write(x, s)
+	if out == nil || s.Foreign == nil || s.Foreign.Client != x.client.name {
+		return out
+	}
+	for _, k := range sortedKeys(s.Foreign.Keys) {
+		if !out.has(k) {
+			out.set(k, s.Foreign.Keys[k])
+		}
+	}
+	return out
+}
+
+// nest puts the list under the client's key. Continue wants a list.
+func (x *exporting) nest(list object) object {
+	var value any = list
+	if list == nil {
+		value = object{}
+	}
+	if x.client.name == "continue" {
+		var items []object
+		for _, p := range list {
+			items = append(items, append(object{{"name", p.key}}, p.value.(object)...))
+		}
+		value = items
+	}
+	keys := x.client.keys[0]
+	for i := len(keys) - 1; i >= 0; i-- {
+		value = object{{keys[i], value}}
+	}
+	return value.(object)
+}
+
+// say puts a template into the client's dialect.
+func (x *exporting) say(template string) string {
+	parts, err := config.ParseTemplate(template)
+	if err != nil {
+		return template
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		if p.Placeholder != nil {
+			b.WriteString(x.placeholder(*p.Placeholder))
+			continue
+		}
+		if x.client.dialect(&reading{client: x.client}, p.Text) != config.EscapeLiteral(p.Text) {
+			x.note("%s would expand %s, which is meant literally", x.client.title, config.Visible(config.MaskArgs([]string{p.Text})[0]))
+		}
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// placeholder says one placeholder in the client's words. A secret of ours
+// becomes a variable of the environment that the person has to set.
+func (x *exporting) placeholder(p config.Placeholder) string {
+	name := p.Name
+	switch p.Kind {
+	case config.PlaceholderSecret, config.PlaceholderInput:
+		if x.client.name == "vscode" {
+			return x.ask(p)
+		}
+		name = variableName(p.Name)
+		x.note("%s cannot read usher's secrets; set the environment variable %s", x.client.title, name)
+		p.HasDefault = false
+	case config.PlaceholderFile:
+		if x.client.name == "opencode" {
+			return "{file:" + p.Name + "}"
+		}
+		if x.client.name == "windsurf" {
+			return "${file:" + p.Name + "}"
+		}
+		fallthrough
+	case config.PlaceholderCommand:
+		if x.client.name == "crush" && p.Kind == config.PlaceholderCommand {
+			return "$(" + p.Name + ")"
+		}
+		x.note("%s cannot say %s; fill it in by hand", x.client.title, p)
+		return p.Raw
+	}
+	text, withDefault := x.variable(name, p)
+	if p.HasDefault && !withDefault {
+		x.note("%s knows no defaults; %s must be set", x.client.title, name)
+	}
+	return text
+}
+
+// variable writes a variable of the environment, and reports whether its
+// default is in it.
+func (x *exporting) variable(name string, p config.Placeholder) (string, bool) {
+	switch x.client.name {
+	case "claude-code", "kiro", "factory", "amp", "mcp", "gemini", "copilot", "crush":
+		if p.HasDefault {
+			return "${" + name + ":-" + x.say(p.Default) + "}", true
+		}
+		return "${" + name + "}", false
+	case "cursor", "vscode", "windsurf", "roo":
+		return "${env:" + name + "}", false
+	case "opencode":
+		return "{env:" + name + "}", false
+	case "continue":
+		return "${{ secrets." + name + " }}", false
+	}
+	x.note("%s expands nothing; put the value of %s in place of its placeholder", x.client.title, name)
+	return "${" + name + "}", false
+}
+
+// ask turns a secret into a question that VS Code asks.
+func (x *exporting) ask(p config.Placeholder) string {
+	id := strings.NewReplacer("/", "-", "@", "-").Replace(p.Name)
+	if !slices.ContainsFunc(x.inputs, func(in config.Input) bool { return in.ID == id }) {
+		x.inputs = append(x.inputs, config.Input{ID: id, Description: p.Name, Password: true})
+	}
+	return "${input:" + id + "}"
+}
+
+// variableName makes a variable's name out of a secret's.
+func variableName(secret string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z' || r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, secret)
+}
+
+func (x *exporting) sayAll(list []string) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, x.say(s))
+	}
+	return out
+}
+
+func (x *exporting) sayDict(m map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range m {
+		out[k] = x.say(v)
+	}
+	return out
+}
+
+// unsaid notes options that the client has no words for.
+func (x *exporting) unsaid(s config.Server) {
+	if s.HeadersFrom != "" {
+		x.note("%s has no headers from a command", x.client.title)
+	}
+	if len(s.Tools.Rename) > 0 {
+		x.note("%s cannot rename tools", x.client.title)
+	}
+}
+
+// port is the port of a redirect address on this machine, or 0.
+func port(redirect string) int {
+	u, err := url.Parse(redirect)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(u.Port()) // no port is 0
+	return n
+}

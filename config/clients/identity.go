@@ -1,0 +1,61 @@
+package clients
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/usher-mcp/usher/config"
+)
+
+// identity says which server a definition means, whoever wrote it: the
+// canonical address, or the command line without versions.
+func identity(s config.Server) string {
+	if s.URL == "" {
+		name, rest := program(s.Command, s.Args)
+		words := []string{name}
+		for _, w := range config.MaskArgs(rest) {
+			words = append(words, withoutVersion(w))
+		}
+		return "run " + strings.Join(words, "\x00")
+	}
+	shown := s.Masked().URL
+	u, err := url.Parse(shown)
+	if err != nil || strings.Contains(shown, "${") {
+		return "url " + shown
+	}
+	out := "url " + strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Host) + strings.TrimSuffix(u.EscapedPath(), "/")
+	if u.RawQuery != "" && !strings.Contains(u.RawQuery, config.Mask) {
+		out += "?" + u.Query().Encode()
+	}
+	return out
+}
+
+// credentials is everything that could make two definitions of one server two
+// accounts. It holds secrets and is only ever compared.
+func credentials(s config.Server) string {
+	var out []string
+	dict := func(kind string, m map[string]string, lower bool) {
+		for _, k := range sortedKeys(m) {
+			name := k
+			if lower {
+				name = strings.ToLower(k)
+			}
+			out = append(out, kind, name, m[k])
+		}
+	}
+	dict("env", s.Env, false)
+	dict("header", s.Headers, true)
+	out = append(out, s.HeadersFrom)
+	if s.URL != "" && s.Masked().URL != s.URL {
+		out = append(out, s.URL)
+	}
+	if masked := config.MaskArgs(s.Args); !slices.Equal(masked, s.Args) {
+		out = append(out, s.Args...)
+	}
+	if o := s.OAuth; o != nil {
+		out = append(out, o.ClientID, o.ClientSecret, o.Issuer, o.Audience, fmt.Sprint(o.Scopes))
+	}
+	return strings.Join(out, "\x00")
+}

@@ -1,0 +1,78 @@
+package usher
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// memory keeps in the store what the host would otherwise have to ask again:
+// protocol versions, and the catalog that makes listing and searching possible
+// without a connection. Failures are swallowed: everything can be learned anew.
+type memory struct {
+	eras     *vault.Eras
+	catalogs vault.Records
+}
+
+// Era returns the protocol version that the server with this digest spoke.
+func (m *memory) Era(ctx context.Context, digest string) (string, bool) {
+	era, err := m.eras.Recall(ctx, digest)
+	if err != nil {
+		return "", false
+	}
+	return era.Protocol, true
+}
+
+// RememberEra keeps the protocol version.
+func (m *memory) RememberEra(ctx context.Context, digest, version string) {
+	_ = m.eras.Remember(ctx, vault.Era{Digest: digest, Name: version, Protocol: version}) // a shortcut only
+}
+
+func (m *memory) catalog(k host.Key) (*vault.Catalog, string) {
+	name := k.Server
+	if k.Account != "" {
+		name += "@" + k.Account
+	}
+	return vault.NewCatalog(m.catalogs, k.Principal), name
+}
+
+// Tools returns the last known catalog of k.
+func (m *memory) Tools(ctx context.Context, k host.Key, digest string) (host.Catalog, bool) {
+	kept, name := m.catalog(k)
+	e, err := kept.Load(ctx, name)
+	if err != nil {
+		return host.Catalog{}, false
+	}
+	return host.Catalog{
+		Tools: elements(e.Tools), Prompts: elements(e.Prompts), Resources: elements(e.Resources), Templates: elements(e.Templates),
+		Version: e.Protocol, Info: e.ServerInfo, Capabilities: e.Capabilities, At: e.Updated, Stale: e.Digest != digest,
+	}, true
+}
+
+// RememberTools keeps the catalog of k.
+func (m *memory) RememberTools(ctx context.Context, k host.Key, digest string, c host.Catalog) {
+	kept, name := m.catalog(k)
+	_ = kept.Save(ctx, vault.Entry{ // a shortcut only
+		Name: name, Digest: digest, Protocol: c.Version, Updated: c.At, ServerInfo: c.Info, Capabilities: c.Capabilities,
+		Tools: array(c.Tools), Prompts: array(c.Prompts), Resources: array(c.Resources), Templates: array(c.Templates),
+	})
+}
+
+func elements(raw []byte) [][]byte {
+	var out [][]byte
+	for e := jsonx.Array(raw); e.Next(); {
+		out = append(out, e.Value)
+	}
+	return out
+}
+
+// array joins raw values; nil stays nil.
+func array(items [][]byte) []byte {
+	if items == nil {
+		return nil
+	}
+	return append(append([]byte("["), bytes.Join(items, []byte(","))...), ']')
+}

@@ -1,0 +1,223 @@
+// Package usher is the front door: it wires configuration, store, supervision and
+// policy together for the usher command and for programs that embed it.
+//
+//	h, err := usher.Open(ctx, nil)       // the user's own configuration
+//	defer h.Close()
+//	result, err := h.Call(ctx, "github", "search_issues", []byte(`{"query":"bug"}`), nil)
+//
+// A call walks Host.Call (this package) → policy.Gate (may it pass?) → host.Host
+// (is the server well?) → upstream.Conn (the wire). The package owns the wiring and
+// nothing else; what each part does is told in its own package.
+package usher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/process"
+	"github.com/usher-mcp/usher/upstream"
+	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/sqlstore"
+)
+
+// Options steer [Open]. The zero value opens what the usher command would.
+type Options struct {
+	// Config is a loaded configuration. Nil: it is loaded with Load. An empty
+	// *config.Config makes a host without servers, for programs that Spawn.
+	Config *config.Config
+	// Load says where configuration and state are found.
+	Load config.LoadOptions
+	// Store keeps approvals, pins and the catalog. Nil: the store that the
+	// configuration names, by default a SQLite file in the state directory; it is
+	// closed with the Host.
+	Store vault.Store
+	// Principal is whose grants, pins and cache are used. Default "local".
+	Principal string
+	// Hook is a policy of the embedding program, asked for every call after the
+	// configured rules.
+	Hook func(ctx context.Context, server, tool string) policy.Decision
+	// Lookup adds sources for placeholders. Env defaults to the environment.
+	Lookup config.Lookup
+	// Capabilities is the raw JSON object of what this program can answer when a
+	// server asks. Default {}.
+	Capabilities []byte
+	// ClientName and ClientVersion say who we are. Default "usher".
+	ClientName, ClientVersion string
+	// Events hears what happens. Nil: nobody does.
+	Events *event.Bus[event.Event]
+	// Log hears warnings. Default: discard.
+	Log *slog.Logger
+	// Executable is this program, when it calls process.Main first: children are
+	// then guarded, see process.Options.Shim.
+	Executable string
+	// Transport carries all HTTP. Default: one for all servers.
+	Transport http.RoundTripper
+}
+
+// Host is everything: servers, policy and store. All methods may be used
+// concurrently.
+type Host struct {
+	cfg       *config.Config
+	dirs      config.Dirs
+	store     vault.Store
+	owned     bool // close the store too
+	principal string
+	hosted    *host.Host
+	gate      *policy.Gate
+	transport *http.Transport // nil when it belongs to the caller
+	rings     rings
+	closing   sync.Once
+}
+
+// Open wires a host. Nothing is started and nothing is reached before it is used.
+func Open(ctx context.Context, opt *Options) (*Host, error) {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
+	if o.Config == nil {
+		cfg, err := config.Load(o.Load)
+		if err != nil {
+			return nil, err
+		}
+		o.Config = cfg
+	}
+	dirs, err := config.FindDirs(o.Load.System)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: o.Config, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local)}
+	if h.store == nil {
+		if h.store, err = openStore(ctx, o.Config, dirs); err != nil {
+			return nil, err
+		}
+		h.owned = true
+	}
+	if err := h.wire(ctx, &o); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// openStore opens the store that the configuration names.
+func openStore(ctx context.Context, cfg *config.Config, dirs config.Dirs) (vault.Store, error) {
+	source := cmp.Or(cfg.Usher.Store, filepath.Join(dirs.State, "usher.db"))
+	return sqlstore.Open(ctx, source, nil)
+}
+
+func (h *Host) wire(ctx context.Context, o *Options) error {
+	rt := o.Transport
+	if rt == nil {
+		h.transport = upstream.NewTransport()
+		rt = h.transport
+	}
+	h.hosted = host.New(&host.Options{
+		MaxConnected: o.Config.Usher.MaxConnected,
+		Memory:       &memory{eras: vault.NewEras(h.store), catalogs: h.store},
+		Lookup:       h.lookup(o),
+		Approved:     h.approved,
+		OnNotification: func(k host.Key, m wire.Message) {
+			h.gate.Notified(k, m)
+		},
+		Connection: h.connection(o),
+		Events:     o.Events,
+		Log:        o.Log,
+		Executable: o.Executable,
+		Transport:  rt,
+	})
+	h.gate = policy.NewGate(h.hosted, h.store, &policy.Options{
+		Config: o.Config, Hook: o.Hook, OnCall: onCall(o.Events), Log: o.Log,
+	})
+	for _, srv := range o.Config.Servers {
+		if srv.Problem != nil {
+			continue // `usher list` says what is wrong with it
+		}
+		if err := h.hosted.Spawn(ctx, srv, &host.SpawnOptions{Lazy: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onCall publishes finished calls, nil when nobody listens.
+func onCall(events *event.Bus[event.Event]) func(policy.Finished) {
+	if events == nil {
+		return nil
+	}
+	return func(f policy.Finished) { events.Publish(f.Event()) }
+}
+
+// connection is what every connection starts from.
+func (h *Host) connection(o *Options) func(host.Key) upstream.Options {
+	return func(k host.Key) upstream.Options {
+		return upstream.Options{
+			ClientName: o.ClientName, ClientVersion: o.ClientVersion, Capabilities: o.Capabilities,
+			Stderr: h.rings.of(k),
+		}
+	}
+}
+
+// approved holds back servers of project files until a person has agreed to the
+// very definition.
+func (h *Host) approved(ctx context.Context, srv config.Server) error {
+	if !srv.NeedsApproval() {
+		return nil
+	}
+	ok, err := h.Approvals().Approved(ctx, srv.Digest())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("%s comes from %s and has not been approved", srv.Name, srv.Origin.File)
+	}
+	return nil
+}
+
+// Approvals are the definitions of project files that a person has agreed to.
+func (h *Host) Approvals() *vault.Approvals { return vault.NewApprovals(h.store, h.principal) }
+
+// Config is the configuration the host was opened with.
+func (h *Host) Config() *config.Config { return h.cfg }
+
+// Dirs are the places where state is kept.
+func (h *Host) Dirs() config.Dirs { return h.dirs }
+
+// Gate is the policy in front of the servers, for surfaces that need more than
+// the methods of Host.
+func (h *Host) Gate() *policy.Gate { return h.gate }
+
+// Close ends all connections, stops all children and keeps their last words.
+func (h *Host) Close() error {
+	var err error
+	h.closing.Do(func() {
+		if h.gate != nil {
+			h.gate.Close(context.Background())
+		}
+		if h.hosted != nil {
+			h.hosted.Close()
+		}
+		err = errors.Join(err, h.rings.save(h.logDir()))
+		if h.transport != nil {
+			h.transport.CloseIdleConnections()
+		}
+		if h.owned {
+			err = errors.Join(err, h.store.Close())
+		}
+	})
+	return err
+}
+
+// Executable returns what Options.Executable should be in a program whose main
+// function calls process.Main first.
+func Executable() string { return process.Self() }
