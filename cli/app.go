@@ -31,7 +31,7 @@ func (a *app) commands(root *cobra.Command) {
 		&cobra.Group{ID: "config", Title: "Configure:"},
 	)
 	root.AddCommand(
-		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdLogs(a),
+		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdLogs(a), newCmdDemo(a), newCmdFake(),
 		newCmdAdd(a), newCmdRemove(a), newCmdList(a), newCmdApprove(a),
 		newCmdImport(a), newCmdExport(a), newCmdAllow(a), newCmdDeny(a),
 		newCmdVersion(a), newCmdCompletion(a),

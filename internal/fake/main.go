@@ -55,7 +55,7 @@ type command struct {
 	name, versions, ledger, http, instructions string
 	switches                                   []string
 	tools, page, ttl                           int
-	corpus                                     bool
+	corpus, demo                               bool
 }
 
 func (c *command) parse(args []string, errw io.Writer) (code int, stop bool) {
@@ -69,6 +69,7 @@ func (c *command) parse(args []string, errw io.Writer) (code int, stop bool) {
 	fs.IntVar(&c.tools, "tools", 0, "offer `N` generated tools more")
 	fs.IntVar(&c.page, "page", 0, "entries per page of a list")
 	fs.IntVar(&c.ttl, "ttl", 0, "ttlMs of lists")
+	fs.BoolVar(&c.demo, "demo", false, "offer the tools of the demo's file server instead")
 	fs.BoolVar(&c.corpus, "corpus", false, "offer the tools of the fidelity corpus too")
 	fs.Func("switch", "turn on a misbehaviour: `NAME[=VALUE][;on=METHOD,...][;after=N][;times=N]`", func(v string) error {
 		c.switches = append(c.switches, v)
@@ -103,6 +104,9 @@ func (c *command) options(errw io.Writer) (*Options, error) {
 	}
 	if c.tools > 0 {
 		o.Switches = append(o.Switches, fmt.Sprintf("manytools=%d", c.tools))
+	}
+	if c.demo {
+		o.Tools = DemoFiles()
 	}
 	if c.corpus {
 		o.Tools = append(DefaultTools(), CorpusTools()...)
