@@ -109,6 +109,7 @@ func editorDialect(r *reading, s string) string {
 		case name == "pathSeparator" || name == "/":
 			return string(filepath.Separator), true
 		}
+		r.strange = append(r.strange, g[0])
 		return "", false
 	})
 }

@@ -202,11 +202,12 @@ func (e *entry) callbackPort(v any, path string) {
 	e.s.OAuth.RedirectURI = fmt.Sprintf("http://localhost:%d%s", int(n), path)
 }
 
-// leftovers are the keys nobody looked at.
+// leftovers are the keys nobody looked at, but for empty ones and a name that
+// says nothing new.
 func (e *entry) leftovers() map[string]any {
 	out := map[string]any{}
 	for k, v := range e.keys {
-		if !e.used[k] {
+		if !e.used[k] && v != nil && v != "" && (k != "name" || v != e.name) {
 			out[k] = v
 		}
 	}

@@ -128,7 +128,7 @@ func (x *exporting) placeholder(p config.Placeholder) string {
 			return x.ask(p)
 		}
 		name = variableName(p.Name)
-		x.note("%s cannot read usher's secrets; set the environment variable %s", x.client.title, name)
+		x.note("%s cannot read usher's secrets; %s stands for %s there", x.client.title, name, p.Name)
 		p.HasDefault = false
 	case config.PlaceholderFile:
 		if x.client.name == "opencode" {
@@ -169,7 +169,7 @@ func (x *exporting) variable(name string, p config.Placeholder) (string, bool) {
 		return "${{ secrets." + name + " }}", false
 	}
 	x.note("%s expands nothing; put the value of %s in place of its placeholder", x.client.title, name)
-	return "${" + name + "}", false
+	return "${" + name + "}", true
 }
 
 // ask turns a secret into a question that VS Code asks.
@@ -204,8 +204,8 @@ func (x *exporting) sayAll(list []string) []string {
 
 func (x *exporting) sayDict(m map[string]string) map[string]string {
 	out := map[string]string{}
-	for k, v := range m {
-		out[k] = x.say(v)
+	for _, k := range sortedKeys(m) { // in order, for the notes
+		out[k] = x.say(m[k])
 	}
 	return out
 }
@@ -217,6 +217,11 @@ func (x *exporting) unsaid(s config.Server) {
 	}
 	if len(s.Tools.Rename) > 0 {
 		x.note("%s cannot rename tools", x.client.title)
+	}
+	allows := slices.Contains([]string{"codex", "gemini", "copilot", "goose"}, x.client.name)
+	denies := slices.Contains([]string{"codex", "gemini", "windsurf"}, x.client.name)
+	if len(s.Tools.Allow) > 0 && !allows || len(s.Tools.Deny) > 0 && !denies {
+		x.note("%s cannot hide all of these tools; they are shown there", x.client.title)
 	}
 }
 

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"slices"
@@ -32,8 +33,8 @@ func identity(s config.Server) string {
 	return out
 }
 
-// credentials is everything that could make two definitions of one server two
-// accounts. It holds secrets and is only ever compared.
+// credentials is a hash of everything that could make two definitions of one
+// server two accounts.
 func credentials(s config.Server) string {
 	var out []string
 	dict := func(kind string, m map[string]string, lower bool) {
@@ -57,5 +58,5 @@ func credentials(s config.Server) string {
 	if o := s.OAuth; o != nil {
 		out = append(out, o.ClientID, o.ClientSecret, o.Issuer, o.Audience, fmt.Sprint(o.Scopes))
 	}
-	return strings.Join(out, "\x00")
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(out, "\x00"))))
 }

@@ -46,6 +46,7 @@ type reading struct {
 	tree    map[string]any
 	found   *Found
 	taken   map[string]bool // names given so far
+	strange []string        // what looked like interpolation and was left as text
 }
 
 // Find reads the files of the named clients, or of all when none is named.
@@ -173,7 +174,12 @@ func (r *reading) skip(name, reason string) {
 
 func (r *reading) entry(name string, keys map[string]any) {
 	e := &entry{reading: r, name: name, keys: keys, used: map[string]bool{}}
+	r.strange = nil
 	r.client.read(e)
+	slices.Sort(r.strange)
+	for _, s := range slices.Compact(r.strange) {
+		e.note("%s is left as text; usher has no such variable", s)
+	}
 	if e.skip == "" && isUsher(e.s.Command, e.s.Args) {
 		e.skip = "it is usher itself"
 	}

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ func (e *entry) common() {
 	if env := e.dict("env"); env != nil {
 		e.s.Env = env
 	}
-	e.s.Cwd = e.str("cwd")
+	e.s.Cwd = e.workingDirectory(e.str("cwd"))
 	e.s.URL = e.str("url", "serverUrl", "httpUrl", "uri")
 	if e.s.URL != "" && strings.HasPrefix(e.s.URL, "unix:") {
 		e.skip = "it is reached through a unix socket, which usher cannot do"
@@ -48,6 +49,22 @@ func (e *entry) common() {
 		e.s.Disabled = !v
 	}
 	e.s.Tools.Deny = append(e.s.Tools.Deny, globs(e.plainStrs("disabledTools"))...)
+}
+
+// workingDirectory makes a relative directory independent of where the entry
+// will stand. In a user's file it is relative to wherever the client runs.
+func (e *entry) workingDirectory(dir string) string {
+	switch {
+	case dir == "", filepath.IsAbs(dir), strings.HasPrefix(dir, "~"), strings.HasPrefix(dir, "${"):
+		return dir
+	case e.project == "" && filepath.Clean(dir) == ".":
+		return ""
+	}
+	abs := filepath.Join(config.EscapeLiteral(e.workspace()), dir)
+	if e.project == "" {
+		e.note("cwd %s is relative to where %s runs; it was fixed to %s", dir, e.client.title, abs)
+	}
+	return abs
 }
 
 // plainStrs returns a list as it is written.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,7 +107,7 @@ func parseTOML(path string, text []byte) (any, error) {
 	tree := map[string]any{}
 	err := toml.Unmarshal(text, &tree)
 	if err == nil {
-		return tree, nil
+		return jsonTree(tree), nil
 	}
 	e := &config.Error{File: path, Msg: "is not TOML", Err: err}
 	var de *toml.DecodeError
@@ -149,7 +150,7 @@ func parseYAML(path string, text []byte) (tree any, err error) {
 		}
 		return nil, e
 	}
-	return stringKeys(tree), nil
+	return jsonTree(tree), nil
 }
 
 type aliasCounter int
@@ -162,25 +163,35 @@ func (c *aliasCounter) Visit(n ast.Node) ast.Visitor {
 	return c
 }
 
-// stringKeys turns maps with other keys into maps of strings.
-func stringKeys(v any) any {
+// jsonTree turns what TOML and YAML can say and JSON cannot (other keys, dates,
+// infinities) into what comes closest.
+func jsonTree(v any) any {
 	switch t := v.(type) {
+	case nil, string, bool, int, int64, uint64:
+		return v
+	case float64:
+		if math.IsNaN(t) || math.IsInf(t, 0) {
+			return fmt.Sprint(t)
+		}
+		return v
 	case map[string]any:
 		for k, e := range t {
-			t[k] = stringKeys(e)
+			t[k] = jsonTree(e)
 		}
+		return t
 	case map[any]any:
 		out := make(map[string]any, len(t))
 		for k, e := range t {
-			out[fmt.Sprint(k)] = stringKeys(e)
+			out[fmt.Sprint(k)] = jsonTree(e)
 		}
 		return out
 	case []any:
 		for i, e := range t {
-			t[i] = stringKeys(e)
+			t[i] = jsonTree(e)
 		}
+		return t
 	}
-	return v
+	return fmt.Sprint(v)
 }
 
 // sniffFormat goes by the name, then by the first character.

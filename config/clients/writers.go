@@ -43,6 +43,7 @@ func writeClaude(x *exporting, s config.Server) object {
 		x.note("left out: Claude Desktop cannot disable a server")
 		return nil
 	}
+	x.unsaid(s)
 	if s.URL == "" {
 		return x.base(s, "url")
 	}
