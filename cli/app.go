@@ -52,8 +52,11 @@ func (a *app) config() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range cfg.Warnings {
-		fmt.Fprintln(a.io.Err, "usher: "+clean(w.String()))
+	a.warn(cfg)
+	for _, f := range cfg.Files {
+		for _, err := range flatten(f.Err) {
+			a.note("%s", clean("ignored: "+a.shortError(err).Error()))
+		}
 	}
 	a.cfg = cfg
 	return cfg, nil

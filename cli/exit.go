@@ -80,9 +80,7 @@ func (a *app) report(err error) {
 	if err == nil || errors.As(err, &done) {
 		return
 	}
-	var place *config.Error
-	if errors.As(err, &place) {
-		fmt.Fprintln(a.io.Err, clean(place.Detail()))
+	if a.reportPlaces(err) {
 		return
 	}
 	msg := err.Error()
@@ -95,6 +93,20 @@ func (a *app) report(err error) {
 			fmt.Fprintln(a.io.Err, "  "+clean(line))
 		}
 	}
+}
+
+// reportPlaces shows mistakes in files with the lines they stand in, and reports
+// whether there were any.
+func (a *app) reportPlaces(err error) bool {
+	found := false
+	for _, e := range flatten(err) {
+		var place *config.Error
+		if errors.As(a.shortError(e), &place) {
+			fmt.Fprintln(a.io.Err, clean(place.Detail()))
+			found = true
+		}
+	}
+	return found
 }
 
 // hintOf finds the outermost next step.

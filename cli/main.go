@@ -41,8 +41,10 @@ keeps them healthy, guards what may be called, and shows them as one.`,
   usher call docs search query="hello"`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		SuggestionsMinimumDistance: 2,
+		Args:                       noCommand,
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(a.io.In)
 	root.SetOut(a.io.Out)

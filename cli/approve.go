@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/vault"
+)
+
+type approveOptions struct {
+	names  []string
+	all    bool
+	yes    bool
+	list   bool
+	revoke bool
+	json   bool
+}
+
+func newCmdApprove(a *app) *cobra.Command {
+	var o approveOptions
+	c := &cobra.Command{
+		Use: "approve [NAME…]", Short: "Look at and agree to what a project file wants to run", GroupID: "config",
+		Long: `A project file is somebody else's input. What it would start, or would give your
+environment, files or secrets to, is held back until you have agreed to that very
+definition. Any change to it is held back again.
+
+Every field is shown in full, and characters that could deceive the eye are
+written as escapes.`,
+		Example: `  usher approve              look at all that are held back, one after the other
+  usher approve docs
+  usher approve --all --yes  agree to all without being asked
+  usher approve --list       what you have agreed to
+  usher approve --revoke docs`,
+		Args:              between(0, -1),
+		ValidArgsFunction: a.completeServers(-1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.names = args
+			return a.approveRun(c.Context(), o)
+		},
+	}
+	c.Flags().BoolVar(&o.all, "all", false, "all that are held back (the default without a NAME)")
+	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "agree without being asked")
+	c.Flags().BoolVar(&o.list, "list", false, "show what you have agreed to")
+	c.Flags().BoolVar(&o.revoke, "revoke", false, "take the approvals of NAME back")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON (with --list, or to show what is held back)")
+	return c
+}
+
+func (a *app) approveRun(ctx context.Context, o approveOptions) error {
+	switch {
+	case o.list && (o.revoke || o.yes || o.all):
+		return usagef("usher approve --list", "--list only shows; leave the other flags out")
+	case o.revoke && len(o.names) == 0:
+		return usagef("usher approve --revoke NAME", "--revoke needs the NAME of a server")
+	case o.all && len(o.names) > 0:
+		return usagef("usher approve --all", "--all means every server; leave out %s", config.Visible(o.names[0]))
+	case o.json && (o.yes || o.revoke):
+		return usagef("usher approve --json", "--json only shows; leave the other flags out")
+	}
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	switch approvals := h.Approvals(); {
+	case o.list:
+		return a.approveList(ctx, approvals, o)
+	case o.revoke:
+		return a.approveRevoke(ctx, approvals, o.names)
+	default:
+		return a.approveAsk(ctx, h.Config(), approvals, o)
+	}
+}
+
+// approveAsk shows what is held back, and asks.
+func (a *app) approveAsk(ctx context.Context, cfg *config.Config, approvals *vault.Approvals, o approveOptions) error {
+	waiting, err := heldServers(ctx, cfg, approvals, o.names)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return a.approveJSON(waiting)
+	}
+	if len(waiting) == 0 {
+		a.note("nothing is held back")
+		return nil
+	}
+	earlier, err := approvals.List(ctx)
+	if err != nil {
+		return fmt.Errorf("read what was approved before: %w", err)
+	}
+	refused := 0
+	for i, s := range waiting {
+		if i > 0 {
+			fmt.Fprintln(a.io.Out)
+		}
+		a.approveShow(s, earlier)
+		agreed := o.yes
+		if !agreed && a.io.InTTY {
+			if agreed, err = a.confirm(ctx, "start "+s.Name+" as shown?"); err != nil {
+				return fmt.Errorf("approve %s: %w", s.Name, err)
+			}
+		}
+		if !agreed {
+			refused++
+			if !a.io.InTTY {
+				continue // all are shown first, then the error tells how to agree
+			}
+			a.note("%s stays held back", s.Name)
+			continue
+		}
+		if err := approvals.Approve(ctx, vault.Approval{Digest: s.Digest(), Server: s.Name, Origin: s.Origin.File}); err != nil {
+			return fmt.Errorf("keep the approval of %s: %w", s.Name, err)
+		}
+		a.note("approved %s; next: usher tools %s", s.Name, s.Name)
+	}
+	if refused > 0 && !a.io.InTTY {
+		return withHint(errNoTerminal, "look at what is shown, then: usher approve %s", strings.Join(append(o.names, "--yes"), " "))
+	}
+	if refused > 0 {
+		return &silent{exitWaiting}
+	}
+	return nil
+}
+
+// heldServers lists the servers that wait for a person; a named one that does not
+// is told apart.
+func heldServers(ctx context.Context, cfg *config.Config, approvals *vault.Approvals, names []string) ([]config.Server, error) {
+	if err := known(cfg, names); err != nil {
+		return nil, err
+	}
+	servers := cfg.Servers
+	if len(names) > 0 {
+		servers = nil
+		for _, name := range names {
+			s, _ := cfg.Server(name)
+			if s.Problem != nil {
+				return nil, fmt.Errorf("%s is broken and cannot be approved: %w", name, s.Problem)
+			}
+			servers = append(servers, s)
+		}
+	}
+	var out []config.Server
+	for _, s := range servers {
+		if s.Problem != nil || !s.NeedsApproval() {
+			continue
+		}
+		approved, err := approvals.Approved(ctx, s.Digest())
+		if err != nil {
+			return nil, fmt.Errorf("read the approval of %s: %w", s.Name, err)
+		}
+		if !approved {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// approveShow prints every field of a definition. It is what the person decides
+// on, so nothing is cut and nothing is masked.
+func (a *app) approveShow(s config.Server, earlier []vault.Approval) {
+	var last time.Time
+	for _, e := range earlier {
+		if e.Server == s.Name && e.Origin == s.Origin.File && e.At.After(last) {
+			last = e.At
+		}
+	}
+	if !last.IsZero() {
+		a.note("%s has changed since you approved it on %s", s.Name, last.Local().Format("2 January 2006, 15:04"))
+	}
+	for _, line := range s.Describe() {
+		fmt.Fprintln(a.io.Out, line)
+	}
+}
+
+func (a *app) approveJSON(waiting []config.Server) error {
+	type held struct {
+		Name    string   `json:"name"`
+		Digest  string   `json:"digest"`
+		File    string   `json:"file"`
+		Line    int      `json:"line"`
+		Reasons []string `json:"reasons"`
+		Fields  []string `json:"fields"`
+	}
+	out := []held{}
+	for _, s := range waiting {
+		out = append(out, held{s.Name, s.Digest(), s.Origin.File, s.Origin.Line, s.ApprovalReasons(), s.Masked().Describe()})
+	}
+	return a.printJSON(map[string]any{"held": out})
+}
+
+func (a *app) approveList(ctx context.Context, approvals *vault.Approvals, o approveOptions) error {
+	list, err := approvals.List(ctx)
+	if err != nil {
+		return fmt.Errorf("read approvals: %w", err)
+	}
+	if o.json {
+		return a.printJSON(map[string]any{"approvals": list})
+	}
+	if len(list) == 0 {
+		a.note("nothing has been approved yet")
+		return nil
+	}
+	t := table{head: []string{"NAME", "APPROVED", "DEFINITION", "FILE"}}
+	for _, e := range list {
+		t.add(config.Unquoted(e.Server), e.At.Local().Format(time.DateTime), cut(strings.TrimPrefix(e.Digest, "sha256:"), 13), clean(a.short(e.Origin)))
+	}
+	t.write(a.io.Out, 0)
+	return nil
+}
+
+func (a *app) approveRevoke(ctx context.Context, approvals *vault.Approvals, names []string) error {
+	list, err := approvals.List(ctx)
+	if err != nil {
+		return fmt.Errorf("read approvals: %w", err)
+	}
+	for _, name := range names {
+		n := 0
+		for _, e := range list {
+			if e.Server != name {
+				continue
+			}
+			if err := approvals.Revoke(ctx, e.Digest); err != nil {
+				return fmt.Errorf("revoke the approval of %s: %w", name, err)
+			}
+			n++
+		}
+		if n == 0 {
+			return withHint(fmt.Errorf("nothing named %s has been approved", config.Visible(name)), "usher approve --list")
+		}
+		a.note("revoked %s; it is held back until you approve it again", name)
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients"
+)
+
+type importOptions struct {
+	sources  []string
+	all      bool
+	replace  bool
+	yes      bool
+	rehearse bool
+	project  bool
+	json     bool
+}
+
+func newCmdImport(a *app) *cobra.Command {
+	var o importOptions
+	c := &cobra.Command{
+		Use: "import [CLIENT|FILE…]", Short: "Bring in the servers that other clients already have", GroupID: "config",
+		Long: `Read the MCP servers of other clients on this machine and write them to your own
+file, after showing them and asking once. Their files are only read. Comments and
+layout of yours stay as they are; servers you already have are left alone.
+
+Without a CLIENT all of them are looked at: ` + strings.Join(clientNames(), ", ") + `.
+
+A server that stands in a project's file was perhaps written by somebody else; it
+is left out unless --all is given. With --project the project's file is written,
+and literal credentials become ${env:…}.`,
+		Example: `  usher import
+  usher import cursor claude-code
+  usher import ./servers.json --dry-run
+  usher import --yes --json`,
+		Args: between(0, -1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			names := slices.DeleteFunc(clientNames(), func(n string) bool { return slices.Contains(args, n) })
+			return offer(names, prefix), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			o.sources = args
+			return a.importRun(c.Context(), o)
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&o.all, "all", false, "also take servers out of projects' files")
+	f.BoolVar(&o.replace, "replace", false, "change servers you already have")
+	f.BoolVarP(&o.yes, "yes", "y", false, "write without being asked")
+	f.BoolVar(&o.rehearse, "dry-run", false, "show what would be written, and write nothing")
+	f.BoolVar(&o.project, "project", false, "write the project's file instead of your own")
+	f.BoolVar(&o.json, "json", false, "print what was found as JSON; writes only with --yes")
+	return c
+}
+
+func clientNames() []string {
+	var out []string
+	for _, c := range clients.List() {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+func (a *app) importRun(ctx context.Context, o importOptions) error {
+	if o.yes && o.rehearse {
+		return usagef("leave one of them out", "--yes writes and --dry-run does not")
+	}
+	t, err := a.target(o.project)
+	if err != nil {
+		return err
+	}
+	plan, err := a.importPlan(t, o)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return a.importQuietly(plan, o)
+	}
+	a.importShow(plan)
+	if len(plan.Add) == 0 || o.rehearse {
+		return nil
+	}
+	if !o.yes {
+		agreed, err := a.confirm(ctx, fmt.Sprintf("write %s to %s?", count(len(plan.Add), "server"), a.short(t.path)))
+		if err != nil {
+			return withHint(err, "look at what is shown, then: usher import %s", strings.Join(append(slices.Clone(o.sources), "--yes"), " "))
+		}
+		if !agreed {
+			a.note("nothing was written")
+			return nil
+		}
+	}
+	if err := plan.Apply(); err != nil {
+		return err
+	}
+	a.importSaid(plan, t)
+	return nil
+}
+
+// importQuietly writes if it was told to, and prints JSON.
+func (a *app) importQuietly(plan *clients.Plan, o importOptions) error {
+	write := o.yes && len(plan.Add) > 0
+	if write {
+		if err := plan.Apply(); err != nil {
+			return err
+		}
+	}
+	return a.printJSON(importJSON(plan, write))
+}
+
+// importPlan reads the sources and decides what of them would be written.
+func (a *app) importPlan(t target, o importOptions) (*clients.Plan, error) {
+	found, err := a.importSources(o)
+	if err != nil {
+		return nil, err
+	}
+	// What would be read is not what would be written to.
+	found = slices.DeleteFunc(found, func(f clients.Found) bool { return f.File == t.path })
+	project := t.layer == config.LayerProject
+	plan, err := clients.NewPlan(found, clients.Target{File: t.path, Project: project, Replace: o.replace})
+	if err != nil {
+		return nil, err
+	}
+	if !o.all && !project {
+		plan.Add = slices.DeleteFunc(plan.Add, func(n clients.Planned) bool {
+			if n.Project {
+				plan.Skipped = append(plan.Skipped, clients.Skipped{From: n.From[0], Name: n.Server.Name, Reason: "it stands in a project's file; --all takes it too"})
+			}
+			return n.Project
+		})
+	}
+	for i := range plan.Add {
+		secretsToVariables(&plan.Add[i])
+	}
+	return plan, nil
+}
+
+// importSources reads the clients and files that were named, all clients when none
+// was.
+func (a *app) importSources(o importOptions) ([]clients.Found, error) {
+	var names []string
+	var files []clients.Found
+	for _, source := range o.sources {
+		if slices.Contains(clientNames(), source) {
+			names = append(names, source)
+			continue
+		}
+		if !strings.ContainsAny(source, `./\`) {
+			return nil, usagef("usher import "+strings.Join(clientNames(), "|"), "there is no client %s; a file is named with its path", config.Visible(source))
+		}
+		f, err := clients.ReadFile(a.io.System, source)
+		if err != nil {
+			return nil, withHint(fmt.Errorf("import %s: %w", config.Unquoted(source), err), "usher import --help")
+		}
+		files = append(files, f)
+	}
+	if len(names) == 0 && len(files) > 0 {
+		return files, nil
+	}
+	found, err := clients.Find(a.io.System, names...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(found, func(f clients.Found) bool { return f.Client == name }) {
+			return nil, withHint(fmt.Errorf("%s has no file with servers on this machine", name), "usher import FILE reads a file anywhere")
+		}
+	}
+	return append(found, files...), nil
+}
+
+// secretsToVariables writes ${env:…} where a credential was moved out: a project
+// is shared, and everybody has a variable of their own.
+func secretsToVariables(n *clients.Planned) {
+	for _, m := range n.Secrets {
+		_, key, _ := strings.Cut(m.Name, "/")
+		from, to := "${secret:"+m.Name+"}", "${env:"+variableName(n.Server.Name, key)+"}"
+		swap := func(p *string) { *p = strings.ReplaceAll(*p, from, to) }
+		swap(&n.Server.URL)
+		swap(&n.Server.Command)
+		swap(&n.Server.HeadersFrom)
+		for i := range n.Server.Args {
+			swap(&n.Server.Args[i])
+		}
+		for _, values := range []map[string]string{n.Server.Env, n.Server.Headers} {
+			for k, v := range values {
+				values[k] = strings.ReplaceAll(v, from, to)
+			}
+		}
+		if n.Server.OAuth != nil {
+			swap(&n.Server.OAuth.ClientSecret)
+		}
+		for i := range n.Notes {
+			swap(&n.Notes[i])
+		}
+	}
+}
+
+// importSaid tells what was written and what comes next.
+func (a *app) importSaid(plan *clients.Plan, t target) {
+	a.note("wrote %s to your %s, %s", count(len(plan.Add), "server"), t.word(), clean(a.short(t.path)))
+	literal := 0
+	for _, n := range plan.Add {
+		if len(literalSecrets(n.Server)) > 0 {
+			literal++
+		}
+	}
+	if literal > 0 {
+		a.note("  %s a credential written out, as in the file it came from", count(literal, "server")+map[bool]string{true: " holds", false: " hold"}[literal == 1])
+	}
+	next := "usher tools " + plan.Add[0].Server.Name
+	if t.layer == config.LayerProject {
+		next = "usher approve"
+	}
+	a.note("next: usher list, then %s", next)
+}
+
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// importShow prints what was found and what would become of it, without
+// credentials.
+func (a *app) importShow(plan *clients.Plan) {
+	if len(plan.Add) == 0 && len(plan.Skipped) == 0 {
+		a.note("nothing to import: no other client has servers here")
+		a.note("next: usher add NAME URL")
+		return
+	}
+	t := table{head: []string{"NAME", "WHERE", "FOUND IN"}}
+	for _, n := range plan.Add {
+		from := make([]string, len(n.From))
+		for i, f := range n.From {
+			from[i] = a.shortSource(f)
+		}
+		t.add("+ "+config.Unquoted(n.Server.Name), whereabouts(n.Server.Masked()), clean(strings.Join(from, ", ")))
+	}
+	if len(plan.Add) > 0 {
+		t.write(a.io.Out, 0)
+	}
+	for _, n := range plan.Add {
+		name := config.Unquoted(n.Server.Name)
+		for _, line := range fieldsBeyond(n.Server.Masked()) {
+			fmt.Fprintf(a.io.Out, "  %s: %s\n", name, line)
+		}
+		for _, note := range n.Notes {
+			fmt.Fprintf(a.io.Out, "  %s: %s\n", name, config.Unquoted(note))
+		}
+	}
+	for _, s := range plan.Skipped {
+		name := config.Unquoted(s.Name)
+		if name != "" {
+			name += ": "
+		}
+		a.note("left out: %s%s (%s)", name, cleanLine(s.Reason), clean(a.shortSource(s.From)))
+	}
+	if len(plan.Add) == 0 {
+		a.note("nothing new to import")
+	}
+}
+
+// fieldsBeyond describes what of a server the table does not show.
+func fieldsBeyond(s config.Server) []string {
+	return slices.DeleteFunc(s.Describe(), func(line string) bool {
+		name, _, _ := strings.Cut(line, " ")
+		name, _, _ = strings.Cut(name, "[")
+		return slices.Contains([]string{"server", "file", "transport", "title", "command", "args", "url"}, name)
+	})
+}
+
+// shortSource shortens the path of "client: path".
+func (a *app) shortSource(from string) string {
+	client, path, found := strings.Cut(from, ": ")
+	if !found || !filepath.IsAbs(path) {
+		return from
+	}
+	return client + ": " + a.short(path)
+}
