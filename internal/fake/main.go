@@ -39,7 +39,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		time.AfterFunc(time.Duration(v.number(600))*time.Second, func() { os.Exit(exitCode) })
 	}
 	if c.http != "" {
-		return s.mainHTTP(c.http, in, out, errw)
+		return s.mainHTTP(c, in, out, errw)
 	}
 	switch err := s.ServeStdio(context.Background(), in, out); {
 	case errors.Is(err, ErrExited):
@@ -55,7 +55,7 @@ type command struct {
 	name, versions, ledger, http, instructions string
 	switches                                   []string
 	tools, page, ttl                           int
-	corpus, demo                               bool
+	corpus, demo, stay                         bool
 }
 
 func (c *command) parse(args []string, errw io.Writer) (code int, stop bool) {
@@ -69,6 +69,7 @@ func (c *command) parse(args []string, errw io.Writer) (code int, stop bool) {
 	fs.IntVar(&c.tools, "tools", 0, "offer `N` generated tools more")
 	fs.IntVar(&c.page, "page", 0, "entries per page of a list")
 	fs.IntVar(&c.ttl, "ttl", 0, "ttlMs of lists")
+	fs.BoolVar(&c.stay, "stay", false, "serve HTTP until a signal, not until stdin ends")
 	fs.BoolVar(&c.demo, "demo", false, "offer the tools of the demo's file server instead")
 	fs.BoolVar(&c.corpus, "corpus", false, "offer the tools of the fidelity corpus too")
 	fs.Func("switch", "turn on a misbehaviour: `NAME[=VALUE][;on=METHOD,...][;after=N][;times=N]`", func(v string) error {
@@ -122,15 +123,21 @@ func (c *command) options(errw io.Writer) (*Options, error) {
 	return o, nil
 }
 
-// mainHTTP serves HTTP until stdin ends.
-func (s *Server) mainHTTP(addr string, in io.Reader, out, errw io.Writer) int {
-	url, stop, err := s.ListenOn(addr)
+// mainHTTP serves HTTP until stdin ends, or until a signal comes.
+func (s *Server) mainHTTP(c command, in io.Reader, out, errw io.Writer) int {
+	url, stop, err := s.ListenOn(c.http)
 	if err != nil {
 		fmt.Fprintln(errw, "fake:", err)
 		return 1
 	}
 	defer stop()
 	fmt.Fprintln(out, url+"/mcp")
+	if c.stay {
+		ctx, end := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer end()
+		<-ctx.Done()
+		return 0
+	}
 	_, _ = io.Copy(io.Discard, in) // its end is all that matters
 	return 0
 }
