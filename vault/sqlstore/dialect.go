@@ -9,7 +9,6 @@ import (
 // dialect is all that differs between the two databases. Statements are written
 // for PostgreSQL, with marks in braces.
 type dialect struct {
-	name string
 	// marks replaces {now}, the database's time in milliseconds, {share}, a row
 	// lock against writers, {next}, the statement that draws a version and the
 	// time, and the placeholders.
@@ -17,7 +16,7 @@ type dialect struct {
 	// oneWriter is set when the database has one writer at a time: waiting for
 	// the turn in the process is then kinder than asking the database again.
 	oneWriter bool
-	// migrations picks the dialect's statements.
+	// steps picks the dialect's statements of a migration.
 	steps func(migration) (up, down []string)
 	// guard keeps other processes from migrating until the transaction ends.
 	guard string

@@ -46,7 +46,30 @@ func prepareFile(path string) error {
 	if err != nil {
 		return unwritable(err)
 	}
-	return f.Close()
+	if err := f.Close(); err != nil {
+		return unwritable(err)
+	}
+	return syncDirs(dir, filepath.Dir(dir))
+}
+
+// syncDirs makes new names in the directories outlast a power failure.
+func syncDirs(dirs ...string) error {
+	if runtime.GOOS == "windows" {
+		return nil // directories cannot be opened there, and names are durable
+	}
+	for _, dir := range dirs {
+		d, err := os.Open(dir)
+		if errors.Is(err, fs.ErrPermission) {
+			continue // the parent may be one we can only pass through; then it is not ours to sync
+		}
+		if err != nil {
+			return unwritable(err)
+		}
+		if err := errors.Join(d.Sync(), d.Close()); err != nil {
+			return unwritable(err)
+		}
+	}
+	return nil
 }
 
 func unwritable(err error) error {

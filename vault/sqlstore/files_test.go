@@ -103,15 +103,15 @@ func TestReadOnlyDirectory(t *testing.T) {
 
 func childReadOnly(ctx context.Context) int {
 	if err := dropPrivileges(); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		return 1
 	}
 	_, err := Open(ctx, os.Getenv(childStore), nil)
 	if errors.Is(err, vault.ErrUnavailable) {
-		fmt.Println("unavailable:", err)
+		fmt.Fprintln(os.Stdout, "unavailable:", err)
 		return 0
 	}
-	fmt.Println("opened:", err)
+	fmt.Fprintln(os.Stdout, "opened:", err)
 	return 0
 }
 

@@ -188,7 +188,10 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	switch s.d.classify(err) {
-	case problemAgain, problemUnavailable:
+	case problemAgain:
+		return fmt.Errorf("%s in %s: %w: others have kept it busy for %v: %w (try again; a hung usher process may hold it)",
+			what, s.where, vault.ErrUnavailable, s.opt.Busy, err)
+	case problemUnavailable:
 		return fmt.Errorf("%s in %s: %w: %w (%s)", what, s.where, vault.ErrUnavailable, err, s.hint())
 	case problemDamaged:
 		return fmt.Errorf("%s: %w", what, s.damaged(err))

@@ -26,7 +26,6 @@ const (
 
 func postgresDialect() *dialect {
 	return &dialect{
-		name: "postgres",
 		marks: strings.NewReplacer(
 			"{now}", postgresNow,
 			"{share}", "FOR SHARE",

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -90,6 +89,30 @@ func TestPostgresMigrations(t *testing.T) {
 	}
 }
 
+func TestPostgresProcesses(t *testing.T) { shareBetweenProcesses(t, postgresSchema(t)) }
+
+// While a fenced write is under way nobody can take the lease from under it.
+func TestPostgresFenceHolds(t *testing.T) {
+	s := openPath(t, postgresSchema(t))
+	l, err := s.Lease(t.Context(), "l", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.transact(t.Context(), func(tx querier) error {
+		if err := s.checkLease(t.Context(), tx, l); err != nil {
+			return err
+		}
+		_, err := s.db.ExecContext(t.Context(), `SELECT 1 FROM usher_leases WHERE name = 'l' FOR UPDATE NOWAIT`)
+		if classifyPostgres(err) != problemAgain {
+			t.Errorf("locking the lease's row meanwhile: %v, want that it is locked", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestPostgresDamagedRecord(t *testing.T) {
 	s := openPath(t, postgresSchema(t))
 	rec := mustPut(t, s, "bad", "token")
@@ -119,13 +142,13 @@ func TestPostgresWatchOtherReplica(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := nextChange(t, sub.Next); c != (vault.Change{Key: key, Version: rec.Version}) {
+	if c := nextChange(t, sub); c != (vault.Change{Key: key, Version: rec.Version}) {
 		t.Errorf("told of %+v", c)
 	}
 	if _, err := there.Take(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	if c := nextChange(t, sub.Next); c != (vault.Change{Key: key}) {
+	if c := nextChange(t, sub); c != (vault.Change{Key: key}) {
 		t.Errorf("told of %+v", c)
 	}
 }
@@ -146,20 +169,9 @@ func TestPostgresWatchReconnects(t *testing.T) {
 		t.Fatalf("cut %d listeners off, %v", cut, err)
 	}
 	rec := mustPut(t, there, "a", "x")
-	if c := nextChange(t, sub.Next); c != (vault.Change{Key: rec.Key, Version: rec.Version}) {
+	if c := nextChange(t, sub); c != (vault.Change{Key: rec.Key, Version: rec.Version}) {
 		t.Errorf("told of %+v", c)
 	}
-}
-
-func nextChange(t *testing.T, next func(context.Context) (vault.Change, int, error)) vault.Change {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	c, _, err := next(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // Nobody there: a clear error that says so and tells no password.

@@ -10,17 +10,20 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
 
 // childMode makes the test binary do one of the jobs below and not run tests.
 const (
-	childMode  = "USHER_SQLSTORE_CHILD"
-	childStore = "USHER_SQLSTORE_PATH"
+	childMode   = "USHER_SQLSTORE_CHILD"
+	childStore  = "USHER_SQLSTORE_SOURCE"
+	childCanary = "USHER_SQLSTORE_CANARY"
 )
 
 // child starts the test binary again. Its standard input is closed when the
@@ -85,7 +88,7 @@ func hammer(ctx context.Context, s *Store) error {
 		n, _ := strconv.Atoi(string(old)) // nothing is 0
 		return strconv.AppendInt(nil, int64(n+1), 10), nil
 	}
-	canary := s.path + ".canary"
+	canary := os.Getenv(childCanary)
 	for range hammerings {
 		if _, err := vault.Update(ctx, s, counterKey(), increment); err != nil {
 			return err
@@ -116,8 +119,10 @@ func hammer(ctx context.Context, s *Store) error {
 }
 
 // Several processes that all find no file make one, and then lose no update.
-func TestProcessesShareAFile(t *testing.T) {
-	path := tempStore(t)
+func TestProcessesShareAFile(t *testing.T) { shareBetweenProcesses(t, tempStore(t)) }
+
+func shareBetweenProcesses(t *testing.T, path string) {
+	t.Setenv(childCanary, filepath.Join(t.TempDir(), "canary"))
 	var cmds []*exec.Cmd
 	var begins []func()
 	for range hammers {
@@ -164,7 +169,7 @@ func writeForEver(ctx context.Context, s *Store) error {
 		if rec, err = s.Put(ctx, counterKey(), body(n), rec.Version); err != nil {
 			return err
 		}
-		fmt.Println(n)
+		fmt.Fprintln(os.Stdout, n)
 	}
 }
 
@@ -239,7 +244,7 @@ func holdForEver(ctx context.Context, s *Store) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(l.Holder, l.Epoch)
+	fmt.Fprintln(os.Stdout, l.Holder, l.Epoch)
 	select {} // until killed
 }
 
@@ -272,7 +277,7 @@ func putOnce(ctx context.Context, s *Store) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(rec.Version)
+	fmt.Fprintln(os.Stdout, rec.Version)
 	_, err = s.Take(ctx, vault.LocalKey("test", "doomed"))
 	return err
 }
@@ -301,10 +306,7 @@ func TestWatchOtherProcess(t *testing.T) {
 	}
 	want := map[vault.Change]bool{{Key: counterKey(), Version: version}: true, {Key: doomed}: true}
 	for len(want) > 0 {
-		c, _, err := sub.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := nextChange(t, sub)
 		if !want[c] {
 			t.Errorf("told of %+v, which did not happen", c)
 		}
@@ -328,10 +330,21 @@ func TestWatchStopsAndStartsAgain(t *testing.T) {
 		if _, err := other.Put(t.Context(), key, nil, 0); err != nil {
 			t.Fatal(err)
 		}
-		if c, _, err := sub.Next(t.Context()); err != nil || c.Key != key {
-			t.Errorf("round %d: told of %+v, %v", i, c, err)
+		if c := nextChange(t, sub); c.Key != key {
+			t.Errorf("round %d: told of %+v", i, c)
 		}
 		sub.Close()
 		s.watch.feeds.Wait() // ends by itself
 	}
+}
+
+func nextChange(t *testing.T, sub *event.Subscription[vault.Change]) vault.Change {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c, _, err := sub.Next(ctx)
+	if err != nil {
+		t.Fatalf("never told of the change: %v", err)
+	}
+	return c
 }

@@ -25,7 +25,6 @@ const sqliteConns = 4
 
 func sqliteDialect(path string) *dialect {
 	return &dialect{
-		name: "sqlite",
 		marks: strings.NewReplacer(
 			"$", "?",
 			"{now}", "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)",

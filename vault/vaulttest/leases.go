@@ -11,10 +11,10 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// long is a lease time that no test outlives, brief one that every test does.
+// long is a lease time that no test outlives, short one that every test does.
 const (
 	long  = time.Hour
-	brief = 30 * time.Millisecond
+	short = 30 * time.Millisecond
 )
 
 func mustLease(t testing.TB, s vault.Store, name string, ttl time.Duration) vault.Lease {
@@ -72,7 +72,7 @@ func testLease(t *testing.T, s vault.Store) {
 }
 
 func testLeaseExpiry(t *testing.T, s vault.Store) {
-	first := mustLease(t, s, "l", brief)
+	first := mustLease(t, s, "l", short)
 	second := leaseWhenFree(t, s, "l", long)
 	if time.Now().Before(first.Expires) {
 		t.Errorf("taken over before it ran out at %v", first.Expires)
@@ -86,7 +86,7 @@ func testLeaseExpiry(t *testing.T, s vault.Store) {
 
 func testRenew(t *testing.T, s vault.Store) {
 	ctx := t.Context()
-	first := mustLease(t, s, "l", brief)
+	first := mustLease(t, s, "l", short)
 	renewed, err := s.Renew(ctx, first, long)
 	if err != nil {
 		t.Fatal(err)
@@ -94,13 +94,13 @@ func testRenew(t *testing.T, s vault.Store) {
 	if renewed.Epoch != first.Epoch || renewed.Holder != first.Holder || !renewed.Expires.After(first.Expires) {
 		t.Errorf("renewed %+v from %+v: only Expires may change", renewed, first)
 	}
-	eventually(t, "the first time is over", func() bool { return time.Now().After(first.Expires.Add(brief)) })
+	eventually(t, "the first time is over", func() bool { return time.Now().After(first.Expires.Add(short)) })
 	_, err = s.Lease(ctx, "l", long)
 	wantErr(t, "Lease of a renewed one", err, vault.ErrHeld)
 
 	// Run out, but nobody took it: still ours.
-	idle := mustLease(t, s, "idle", brief)
-	eventually(t, "the time is over", func() bool { return time.Now().After(idle.Expires.Add(brief)) })
+	idle := mustLease(t, s, "idle", short)
+	eventually(t, "the time is over", func() bool { return time.Now().After(idle.Expires.Add(short)) })
 	if _, err := s.Renew(ctx, idle, long); err != nil {
 		t.Errorf("Renew of a lease that ran out and nobody took: %v", err)
 	}
@@ -144,7 +144,7 @@ func testLeaseExclusion(t *testing.T, s vault.Store) {
 
 func testFencing(t *testing.T, s vault.Store) {
 	ctx := t.Context()
-	old := mustLease(t, s, "l", brief)
+	old := mustLease(t, s, "l", short)
 	rec, err := s.PutFenced(ctx, key("a"), []byte("1"), 0, old)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func testFencing(t *testing.T, s vault.Store) {
 	_, err = s.PutFenced(ctx, key("a"), []byte("x"), 0, old)
 	wantErr(t, "PutFenced with a wrong version", err, vault.ErrConflict)
 
-	eventually(t, "the time is over", func() bool { return time.Now().After(old.Expires.Add(brief)) })
+	eventually(t, "the time is over", func() bool { return time.Now().After(old.Expires.Add(short)) })
 	rec, err = s.PutFenced(ctx, key("a"), []byte("2"), rec.Version, old)
 	if err != nil {
 		t.Fatalf("PutFenced with a lease that ran out and nobody took: %v", err)
