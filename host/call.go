@@ -91,7 +91,7 @@ func (u *unit) send(ctx context.Context, p *patience, l *live, req Request) ([]b
 	if listErr != nil {
 		return nil, err
 	}
-	u.catalog.store(wire.MethodToolsList, list, l, seen)
+	u.keep(ctx, wire.MethodToolsList, list, l, seen)
 	return l.conn.Do(ctx, r)
 }
 

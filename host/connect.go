@@ -67,7 +67,7 @@ func (u *unit) join(ctx context.Context, epoch uint64) error {
 		}
 	}()
 	done := u.dialing.DoChan(strconv.FormatUint(epoch, 10), func() (any, error) {
-		if !u.h.begin() {
+		if !u.h.begin(&u.h.wg) {
 			return nil, ErrClosed
 		}
 		defer u.h.wg.Done()
@@ -304,6 +304,7 @@ func (u *unit) install(l *live, epoch uint64) error {
 	u.h.opt.Memory.RememberEra(l.ctx, u.digest, l.conn.Version())
 	u.recall(l.ctx)
 	u.catalog.connected(l)
+	u.listen(l)
 	h := u.h
 	h.mu.Lock()
 	usable := !h.closed
@@ -328,7 +329,6 @@ func (u *unit) install(l *live, epoch uint64) error {
 		<-l.conn.Done()
 		u.lose(l)
 	})
-	u.listen(l)
 	// Those who waited take it in a moment; should they all have left, it goes.
 	u.rest(max(u.srv.KeepAlive, time.Second))
 	return nil

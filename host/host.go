@@ -17,7 +17,8 @@ type Host struct {
 	dial    dialer
 	life    context.Context
 	end     context.CancelFunc
-	wg      sync.WaitGroup // everything that runs for the Host
+	wg      sync.WaitGroup // everything that runs for the Host, except
+	readers sync.WaitGroup // lists being read
 	places  places
 	starts  slots
 	runners slots
@@ -214,20 +215,19 @@ func (h *Host) unitsOf(reg *registration) []*unit {
 }
 
 // begin counts one more thing that runs for the Host; false when it is closed.
-// h.wg.Done ends it.
-func (h *Host) begin() bool {
+func (h *Host) begin(wg *sync.WaitGroup) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return false
 	}
-	h.wg.Add(1)
+	wg.Add(1)
 	return true
 }
 
 // spawn runs f in the background, unless the Host is closed.
 func (h *Host) spawn(f func()) {
-	if h.begin() {
+	if h.begin(&h.wg) {
 		go func() {
 			defer h.wg.Done()
 			f()
@@ -243,6 +243,7 @@ func (h *Host) Close() {
 	all := slices.Collect(maps.Keys(h.open))
 	h.mu.Unlock()
 	h.end()
+	h.readers.Wait() // they give up at once; a connection is not closed under them
 	for _, u := range h.units() {
 		u.renew(true)
 	}

@@ -32,7 +32,7 @@ func (u *unit) listen(l *live) {
 	}
 	want := upstream.Subscription{Tools: l.hears.tools, Prompts: l.hears.prompts, Resources: l.hears.resources}
 	l.listening.Store(true)
-	u.h.spawn(func() {
+	l.listened.Go(func() {
 		defer l.listening.Store(false)
 		err := l.conn.Listen(l.ctx, want, u.heard)
 		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, upstream.ErrClosed) {

@@ -28,7 +28,8 @@ type live struct {
 	stop      context.CancelFunc
 	hasPlace  bool
 	announced bool   // set before shut, when somebody counts on the place
-	slot      func() // ends the start
+	listened  sync.WaitGroup // the stream that announces changes
+	slot      func()         // ends the start
 	lease     func()
 	once      sync.Once
 	calls     atomic.Int32 // requests under way
@@ -42,6 +43,7 @@ type live struct {
 func (l *live) shut() {
 	l.once.Do(func() {
 		l.stop()
+		l.listened.Wait()
 		if err := l.conn.Close(); err != nil {
 			l.u.h.opt.Log.Warn("a server did not end cleanly", "server", l.u.key.Server, "error", err)
 		}

@@ -67,10 +67,10 @@ func (u *unit) refresh(ctx context.Context, method string) error {
 		return nil
 	}
 	done := u.listing.DoChan(method, func() (any, error) {
-		if !u.h.begin() {
+		if !u.h.begin(&u.h.readers) {
 			return nil, ErrClosed
 		}
-		defer u.h.wg.Done()
+		defer u.h.readers.Done()
 		return nil, u.read(u.h.life, method)
 	})
 	select {
@@ -102,13 +102,18 @@ func (u *unit) read(ctx context.Context, method string) error {
 	if err != nil {
 		return err
 	}
+	u.keep(ctx, method, list, from, seen)
+	return nil
+}
+
+// keep takes over a list that was read, see catalog.store.
+func (u *unit) keep(ctx context.Context, method string, list upstream.List, from *live, seen int) {
 	differs := u.catalog.store(method, list, from, seen)
 	c, _ := u.catalog.view()
 	u.h.opt.Memory.RememberTools(ctx, u.key, u.digest, c)
 	if differs && u.h.opt.Events != nil {
 		u.h.opt.Events.Publish(event.ToolsChanged{Header: u.header(), List: listName(method), Count: len(list.Items)})
 	}
-	return nil
 }
 
 // offers reports whether a list may be asked for. Tools always may: they are what

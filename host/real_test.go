@@ -1,0 +1,225 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/upstream"
+)
+
+// A trusted server's harmless tool is tried again on a fresh child.
+func TestRestartChild(t *testing.T) {
+	h := realHost(t, Options{})
+	srv := childServer(t, "a", "--switch", "halfclose;on=tools/call;times=1")
+	srv.Trust = true
+	mustSpawn(t, h, srv)
+	if _, err := h.Tools(t.Context(), keyA); err != nil {
+		t.Fatal(err)
+	}
+	// Every child dies at its first call, so the second try fails as well.
+	_, err := h.Do(t.Context(), keyA, callTool("echo", nonce(1)))
+	wantErr(t, err, upstream.ErrTransport)
+	if errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("harmless, but: %v", err)
+	}
+	if st := stateOf(t, h, "a"); st.RestartCount != 2 || st.ConsecutiveFailures != 2 || h.Stats().Dials != 2 {
+		t.Errorf("%+v, %d dials", st, h.Stats().Dials)
+	}
+}
+
+// A URL whose server drops one answer: the harmless tool is asked again.
+func TestRetryOverHTTP(t *testing.T) {
+	s, url := fakeURL(t, &fake.Options{Switches: []string{"halfclose;on=tools/call;times=1"}})
+	h := realHost(t, Options{})
+	srv := urlServer("a", url)
+	srv.Trust = true
+	mustSpawn(t, h, srv)
+	if _, err := h.Tools(t.Context(), keyA); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Do(t.Context(), keyA, callTool("echo", nonce(1))); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.Ledger().Calls("echo")); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+}
+
+// The tool list known from an earlier process is enough for header mirroring.
+func TestHeadersFromCatalog(t *testing.T) {
+	s, url := fakeURL(t, nil)
+	memory := newMemory()
+	for range 2 {
+		h := realHost(t, Options{Memory: memory})
+		mustSpawn(t, h, urlServer("a", url))
+		_, err := h.Do(t.Context(), keyA, callTool("region", map[string]string{"region": "eu"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Tools(t.Context(), keyA); err != nil {
+			t.Fatal(err)
+		}
+		h.Close()
+	}
+	// First: refused, listed, repeated. Then: right at once.
+	if n := len(s.Ledger().Calls("region")); n != 3 {
+		t.Errorf("%d calls, want 3", n)
+	}
+}
+
+func TestListChangedIsHeard(t *testing.T) {
+	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+		t.Run(version, func(t *testing.T) {
+			heard := make(chan struct{}, 10)
+			s, url := fakeURL(t, &fake.Options{Versions: []string{version}})
+			h := realHost(t, Options{OnNotification: func(_ Key, m wire.Message) {
+				if m.Method == wire.MethodNotifyTools {
+					heard <- struct{}{}
+				}
+			}})
+			mustSpawn(t, h, urlServer("a", url))
+			before, err := h.Tools(t.Context(), keyA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			defer stop()
+			stream := func(e fake.Entry) bool {
+				return e.Method == wire.MethodListen || e.Event == fake.EventGet
+			}
+			if _, err := s.Ledger().WaitFor(ctx, stream); err != nil {
+				t.Fatal(err)
+			}
+			for done := false; !done; { // the stream may be open a moment after it was asked for
+				s.SetTools(fake.DefaultTools()[:1])
+				select {
+				case <-heard:
+					done = true
+				case <-time.After(50 * time.Millisecond):
+				case <-ctx.Done():
+					t.Fatal("never heard of the change")
+				}
+			}
+			if c, _ := h.Cached(keyA); !c.Stale || len(c.Tools) != len(before.Tools) {
+				t.Errorf("stale %v, %d tools", c.Stale, len(c.Tools))
+			}
+			if after, err := h.Tools(t.Context(), keyA); err != nil || len(after.Tools) != 1 {
+				t.Errorf("%d tools, %v", len(after.Tools), err)
+			}
+		})
+	}
+}
+
+func TestAllPages(t *testing.T) {
+	_, url := fakeURL(t, &fake.Options{PageSize: 3})
+	h := realHost(t, Options{})
+	mustSpawn(t, h, urlServer("a", url))
+	c, err := h.Tools(t.Context(), keyA)
+	if err != nil || len(c.Tools) != len(fake.DefaultTools()) {
+		t.Errorf("%d tools, %v", len(c.Tools), err)
+	}
+	_, url = fakeURL(t, &fake.Options{Switches: []string{"loop"}})
+	mustSpawn(t, h, urlServer("loop", url))
+	if _, err := h.Tools(t.Context(), Key{Server: "loop"}); !errors.Is(err, upstream.ErrProtocol) {
+		t.Errorf("endless pages: %v", err)
+	}
+}
+
+func TestLogs(t *testing.T) {
+	h := realHost(t, Options{})
+	mustSpawn(t, h, childServer(t, "a", "--switch", "exit-on-start"))
+	_, err := h.Do(t.Context(), keyA, callTool("echo", nil))
+	wantErr(t, err, upstream.ErrTransport)
+	lines, err := h.Logs(t.Context(), keyA, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for l := range lines {
+		if strings.Contains(l.Text, "cannot start") {
+			n++
+		}
+	}
+	if n < 2 {
+		t.Errorf("%d lines; those of both starts should be there", n)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	follow, err := h.Logs(ctx, keyA, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range follow {
+		stop()
+	}
+}
+
+// Reload under load with a real child and a real URL: no call is lost.
+func TestReloadReal(t *testing.T) {
+	_, url := fakeURL(t, &fake.Options{Ledger: fake.DiscardLedger()})
+	h := realHost(t, Options{MaxConnected: 5})
+	mustSpawn(t, h, urlServer("web", url))
+	mustSpawn(t, h, childServer(t, "child"))
+	for name, times := range map[string]int{"web": 100, "child": 8} {
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		called := make(chan struct{}, 8)
+		for range 8 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := h.Do(t.Context(), Key{Server: name}, callTool("pay", map[string]any{"id": "x", "ms": 2})); err != nil {
+						t.Errorf("%s: lost: %v", name, err)
+						return
+					}
+					select {
+					case called <- struct{}{}:
+					default:
+					}
+				}
+			})
+		}
+		for range times {
+			<-called
+			if err := h.Reload(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+		}
+		stop()
+		wg.Wait()
+	}
+}
+
+// No file descriptor stays behind.
+func TestNoDescriptorsLeft(t *testing.T) {
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			return 0 // only Linux counts
+		}
+		return len(entries)
+	}
+	h := realHost(t, Options{})
+	mustSpawn(t, h, childServer(t, "a"))
+	var before int
+	for i := range 7 {
+		if _, err := h.Do(t.Context(), keyA, callTool("echo", nonce(i))); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Stop("a"); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			before = count()
+		}
+	}
+	if after := count(); after > before {
+		t.Errorf("%d descriptors after five restarts more, %d before", after, before)
+	}
+}
