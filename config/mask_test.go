@@ -27,7 +27,7 @@ func TestMaskedCanary(t *testing.T) {
 			"X": canary, "GITHUB_PAT": canary, "DEFAULTED": "${A:-" + canary + "}", "OPENAI_KEY": canary, "OPTS": "--token " + canary,
 			"RUN": "${cmd:curl -H 'Authorization: Bearer " + canary + "'}", "AUTH": canary, "sessionKey": canary,
 		},
-		Cwd: "/work", URL: "https://u:" + canary + "@x.example/s/" + canary + "/mcp?token=" + canary + "#k=" + canary,
+		Cwd: "/srv", URL: "https://u:" + canary + "@x.example/s/" + canary + "/mcp?token=" + canary + "#k=" + canary,
 		Headers:     map[string]string{"Authorization": "Bearer " + canary, "X-Api-Key": canary, "Cookie": "a=" + canary, "X-Other": canary},
 		HeadersFrom: `{"Authorization": "Bearer ` + canary + `"}`, Card: "https://x.example/card?key=" + canary,
 		OAuth: &OAuth{

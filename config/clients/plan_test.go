@@ -86,8 +86,9 @@ func TestPlan(t *testing.T) {
 
 func TestPlanForProject(t *testing.T) {
 	sys, found := severalClients(t)
-	write(t, filepath.Join(sys.Home, ".gemini", "settings.json"), `{"mcpServers": {"cmd": {"command": "sh", "args": ["-c", "echo $(curl -H 'Authorization: Bearer `+canary+`')"]}}}`)
-	extra, err := Find(sys, "gemini")
+	write(t, filepath.Join(sys.Home, ".config", "crush", "crush.json"),
+		`{"mcp": {"stuck": {"command": "x", "env": {"A": "$(curl -H 'Authorization: Bearer `+canary+`')"}}}}`)
+	extra, err := Find(sys, "crush")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +120,9 @@ func TestPlanForProject(t *testing.T) {
 			}
 			moved++
 		}
+	}
+	if last := p.Skipped[len(p.Skipped)-1]; last.Name != "stuck" || !strings.Contains(last.Reason, "cannot be moved out") {
+		t.Errorf("a server with a credential inside a command: %+v", last)
 	}
 	if moved < 3 {
 		t.Errorf("%d credentials were moved", moved)

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/usher-mcp/usher/config"
 )
@@ -73,10 +74,10 @@ func (p places) env(variable, fallback string) string {
 // table lists the clients in the order in which the first of several equal
 // servers is kept.
 func table() []client {
-	return append(mainClients(), otherClients()...)
+	return slices.Concat(editorClients(), agentClients(), otherClients())
 }
 
-func mainClients() []client {
+func editorClients() []client {
 	mcpServers := [][]string{{"mcpServers"}}
 	return []client{
 		{
@@ -115,6 +116,12 @@ func mainClients() []client {
 			},
 			project: []string{".vscode/mcp.json"},
 		},
+	}
+}
+
+func agentClients() []client {
+	mcpServers := [][]string{{"mcpServers"}}
+	return []client{
 		{
 			name: "codex", title: "Codex", format: formatTOML, keys: [][]string{{"mcp_servers"}}, dialect: literalDialect, read: readCodex, write: writeCodex,
 			user: func(p places) []string {

@@ -22,7 +22,7 @@ import (
 // Bounds of a foreign file. Claude Code keeps its history beside its servers,
 // so JSON may be long; nobody's YAML is.
 const (
-	maxFileBytes = 64 << 20
+	maxFileBytes = 32 << 20
 	maxYAMLBytes = 1 << 20
 	maxAliases   = 32
 )
