@@ -199,14 +199,11 @@ func hidesText(text []byte) bool {
 	var before rune
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
-		joins := (r == 0xFE0F || r == 0x200D) && pictorial(before)
+		joins := r == 0xFE0F && pictorial(before) || r == 0x200D && (pictorial(before) || before == 0xFE0F)
 		if hidden(r) && !joins {
 			return true
 		}
-		if !joins || r == 0x200D {
-			before = r
-		}
-		text = text[n:]
+		before, text = r, text[n:]
 	}
 	return false
 }

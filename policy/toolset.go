@@ -291,12 +291,14 @@ func (g *Gate) observe(ctx context.Context, sc *scope, k Key, set *toolset) erro
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	_, err := vault.Update(ctx, g.store, key, observe)
+	rec, err := vault.Update(ctx, g.store, key, observe)
 	if errors.Is(err, vault.ErrCorrupt) {
 		g.opt.Log.Warn("the pins of a server were damaged and are taken anew", "server", key.Name, "error", err)
-		_, err = vault.Update(ctx, g.store, key, observe) // the damaged record was set aside
+		rec, err = vault.Update(ctx, g.store, key, observe) // the damaged record was set aside
 	}
-	if err != nil && !errors.Is(err, errNothing) {
+	if err == nil {
+		sc.pins = rec.Data
+	} else if !errors.Is(err, errNothing) {
 		if sc.pins == nil {
 			return fmt.Errorf("pins of %s: %w", targetName(k.Server, k.Account, ""), err)
 		}
