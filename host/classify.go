@@ -28,6 +28,12 @@ const (
 // bad reports whether the outcome speaks against the server.
 func (k kind) bad() bool { return k == timedOut || k == broken || k == sick }
 
+// leavesDoubt reports whether a request that was sent may have been carried out
+// although it failed.
+func (k kind) leavesDoubt() bool {
+	return k == timedOut || k == broken || k == cut || k == sick || k == odd
+}
+
 func (k kind) verdict() verdict {
 	switch {
 	case k == answered:
@@ -115,8 +121,12 @@ func isAnswer(err error) bool {
 
 // maybeSent reports whether a request that failed may have reached the server.
 // Unlike upstream it trusts no closed connection: the request may have been under
-// way when we closed it.
+// way when we closed it. An HTTP status below 500 is a refusal.
 func maybeSent(err error) bool {
+	var status *upstream.StatusError
+	if errors.As(err, &status) && status.Status >= 400 && status.Status < 500 {
+		return false
+	}
 	return errors.Is(err, upstream.ErrClosed) || upstream.MaybeSent(err)
 }
 

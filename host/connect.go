@@ -294,7 +294,7 @@ func (u *unit) dialFailed(epoch uint64, err error) error {
 	}
 	u.mu.Unlock()
 	if current && costsRestart(e.kind, err) {
-		u.charge(&e.fault)
+		u.charge()
 	}
 	return e
 }
@@ -347,7 +347,7 @@ func (u *unit) lose(l *live) {
 	u.setState(Failed, errLost.Error())
 	u.mu.Unlock()
 	u.h.count.losses.Add(1)
-	u.charge(&l.fault)
+	u.charge()
 	l.drain(u.h.opt.Drain)
 }
 

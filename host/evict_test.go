@@ -82,6 +82,27 @@ func TestHoldKeeps(t *testing.T) {
 	})
 }
 
+// A connection that somebody waits for is not idle, although nobody holds it yet.
+func TestAwaitedIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{}
+		h := s.open(t, nil)
+		_, _ = h.Do(t.Context(), keyA, callTool("x", nil))
+		u, err := h.unit(keyA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.waiters++
+		if u.evict(0) {
+			t.Error("evicted")
+		}
+		u.waiters--
+		if !u.evict(0) {
+			t.Error("not evicted")
+		}
+	})
+}
+
 // The least recently used idle child makes room; children of URLs do not count.
 func TestMaxConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -354,5 +375,27 @@ func TestCloseInParallel(t *testing.T) {
 		_, err := h.Do(t.Context(), keyA, callTool("x", nil))
 		wantErr(t, err, ErrClosed)
 		h.Close()
+	})
+}
+
+// A dial that ends well after Close began is not left open.
+func TestCloseWhileDialling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+			time.Sleep(10 * time.Second) // deaf to its context
+			return &double{}, nil
+		}}
+		h := s.open(t, nil)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := h.Do(t.Context(), keyA, callTool("x", nil))
+			failed <- err
+		}()
+		synctest.Wait()
+		h.Close()
+		if !s.last().closed.Load() || s.last().calls.Load() != 0 {
+			t.Error("the connection outlived the Host")
+		}
+		wantErr(t, <-failed, ErrClosed)
 	})
 }

@@ -37,9 +37,9 @@ func (u *unit) explain(op operation, o outcome, t tries) error {
 	if errors.As(err, &rl) {
 		e.RetryAfter = rl.RetryAfter
 	}
-	if t.sent && (o.kind == broken || o.kind == cut || o.kind == timedOut) && !op.repeatable() {
+	if t.sent && o.kind.leavesDoubt() && !op.repeatable() {
 		u.h.count.unknown.Add(1)
-		e.Err = fmt.Errorf("%w: the request was sent and no answer came: %w", ErrOutcomeUnknown, err)
+		e.Err = fmt.Errorf("%w: the request was sent and no answer came that could be used: %w", ErrOutcomeUnknown, err)
 		e.Hint = "it may have been carried out; check before you repeat it"
 	}
 	return e

@@ -11,8 +11,7 @@ import (
 
 // fault is one failure of a server, which several callers may meet with.
 type fault struct {
-	struck  atomic.Bool // the breaker knows
-	charged atomic.Bool // the budget knows
+	struck atomic.Bool // the breaker knows
 }
 
 // live is a connection in use. It is closed when nobody uses it any more, by the
@@ -27,7 +26,7 @@ type live struct {
 	ctx       context.Context
 	stop      context.CancelFunc
 	hasPlace  bool
-	announced bool   // set before shut, when somebody counts on the place
+	announced bool           // set before shut, when somebody counts on the place
 	listened  sync.WaitGroup // the stream that announces changes
 	slot      func()         // ends the start
 	lease     func()

@@ -14,17 +14,13 @@ import (
 	"github.com/usher-mcp/usher/upstream"
 )
 
-// A trusted server's harmless tool is tried again on a fresh child.
+// What may run twice is tried again on a fresh child.
 func TestRestartChild(t *testing.T) {
 	h := realHost(t, Options{})
-	srv := childServer(t, "a", "--switch", "halfclose;on=tools/call;times=1")
-	srv.Trust = true
-	mustSpawn(t, h, srv)
-	if _, err := h.Tools(t.Context(), keyA); err != nil {
-		t.Fatal(err)
-	}
-	// Every child dies at its first call, so the second try fails as well.
-	_, err := h.Do(t.Context(), keyA, callTool("echo", nonce(1)))
+	mustSpawn(t, h, childServer(t, "a"))
+	req := callTool("crash", nonce(1))
+	req.Repeatable = true
+	_, err := h.Do(t.Context(), keyA, req) // the second child dies as well
 	wantErr(t, err, upstream.ErrTransport)
 	if errors.Is(err, ErrOutcomeUnknown) {
 		t.Errorf("harmless, but: %v", err)

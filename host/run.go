@@ -73,6 +73,9 @@ func (u *unit) attempt(caller, ctx context.Context, around *patience, op operati
 	err = op.do(call, p, l)
 	o := outcome{kind: callKind(caller, call, err), err: err, live: l}
 	o.sent = o.kind != answered && maybeSent(err)
+	if cause := context.Cause(caller); o.kind == cancelled && !errors.Is(err, cause) {
+		o.err = fmt.Errorf("%w: %w", cause, err)
+	}
 	u.record(t, l, o)
 	return o
 }
@@ -150,7 +153,7 @@ func (u *unit) fail(l *live, err error) {
 	if !current {
 		return
 	}
-	u.charge(&l.fault)
+	u.charge()
 	l.drain(u.h.opt.Drain)
 }
 

@@ -32,8 +32,9 @@ func TestOutcomes(t *testing.T) {
 		{name: "answer", calls: 1},
 		{name: "JSON-RPC error", err: rpc, calls: 1, want: rpc},
 		{name: "too large", err: &upstream.TooLargeError{Server: "a"}, calls: 1, want: upstream.ErrTooLarge},
-		{name: "protocol violation", err: &upstream.ProtocolError{Server: "a"}, calls: 1, want: upstream.ErrProtocol},
-		{name: "HTTP 500", err: &upstream.StatusError{Status: 500}, calls: 1, failures: 1, want: upstream.ErrProtocol},
+		{name: "protocol violation", err: &upstream.ProtocolError{Server: "a"}, calls: 1, want: ErrOutcomeUnknown},
+		{name: "protocol violation, read-only", err: &upstream.ProtocolError{Server: "a"}, tool: "look", change: trusted, calls: 1, want: upstream.ErrProtocol},
+		{name: "HTTP 500", err: &upstream.StatusError{Status: 500}, calls: 1, failures: 1, want: ErrOutcomeUnknown},
 		{name: "HTTP 404", err: &upstream.StatusError{Status: 404}, calls: 1, want: upstream.ErrProtocol},
 		{name: "never written", err: transportError(false), calls: 2, restarts: 1},
 		{name: "never written, retry never", err: transportError(false), calls: 1, failures: 1, restarts: 1, want: upstream.ErrTransport,
@@ -72,7 +73,7 @@ func TestOutcomes(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err := h.Do(t.Context(), keyA, callTool(tt.tool, nil))
-				if !errors.Is(err, tt.want) {
+				if !errors.Is(err, tt.want) || tt.want != ErrOutcomeUnknown && errors.Is(err, ErrOutcomeUnknown) {
 					t.Errorf("error %v, want %v", err, tt.want)
 				}
 				st := stateOf(t, h, "a")
@@ -147,6 +148,9 @@ func TestTimeouts(t *testing.T) {
 			return &double{do: func(ctx context.Context, _ upstream.Request) ([]byte, error) {
 				<-ctx.Done()
 				cancelled.Add(1)
+				if ours := (&timeoutError{}); !errors.As(context.Cause(ctx), &ours) {
+					return nil, transportError(true) // what a socket says when its caller leaves
+				}
 				return nil, fmt.Errorf("a: %w", context.Cause(ctx))
 			}}, nil
 		}}
@@ -163,7 +167,7 @@ func TestTimeouts(t *testing.T) {
 		defer stop()
 		_, err = h.Do(ctx, keyA, callTool("slow", nil))
 		wantErr(t, err, context.DeadlineExceeded)
-		if st := stateOf(t, h, "a"); st.ConsecutiveFailures != 1 || st.RestartCount != 0 {
+		if st := stateOf(t, h, "a"); st.ConsecutiveFailures != 1 || st.RestartCount != 0 || !st.Active {
 			t.Fatalf("%+v", st)
 		}
 		req := callTool("slow", nil)

@@ -127,9 +127,10 @@ func (u *unit) settle(t ticket, v verdict, f *fault) (opened bool) {
 	return opened
 }
 
-// charge takes a restart from the budget, once per fault.
-func (u *unit) charge(f *fault) {
-	if f.charged.Swap(true) || !u.budget.spend() {
+// charge takes a restart from the budget: once for every connection that was lost
+// and every dial that failed.
+func (u *unit) charge() {
+	if !u.budget.spend() {
 		return
 	}
 	u.h.count.ejections.Add(1)
