@@ -118,7 +118,8 @@ func (a *app) printJSONLine(v any) error {
 	return enc.Encode(v)
 }
 
-// note writes a sentence to standard error.
+// note writes a sentence to standard error. Names in it may come from anywhere:
+// what a terminal would act on is shown as an escape.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintf(a.io.Err, format+"\n", args...)
+	fmt.Fprintln(a.io.Err, clean(fmt.Sprintf(format, args...)))
 }

@@ -169,6 +169,9 @@ func (a *app) importSources(o importOptions) ([]clients.Found, error) {
 		return nil, err
 	}
 	for _, name := range names {
+		if i := slices.IndexFunc(found, func(f clients.Found) bool { return f.Client == name && f.Err != nil }); i >= 0 {
+			return nil, withHint(fmt.Errorf("import %s: %w", name, found[i].Err), "mend that file, or name others to import from")
+		}
 		if !slices.ContainsFunc(found, func(f clients.Found) bool { return f.Client == name }) {
 			return nil, withHint(fmt.Errorf("%s has no file with servers on this machine", name), "usher import FILE reads a file anywhere")
 		}
@@ -271,11 +274,15 @@ func (a *app) importShow(plan *clients.Plan) {
 
 // fieldsBeyond describes what of a server the table does not show.
 func fieldsBeyond(s config.Server) []string {
-	return slices.DeleteFunc(s.Describe(), func(line string) bool {
-		name, _, _ := strings.Cut(line, " ")
-		name, _, _ = strings.Cut(name, "[")
-		return slices.Contains([]string{"server", "file", "transport", "title", "command", "args", "url"}, name)
-	})
+	var out []string
+	for _, line := range s.Describe() {
+		name, value, _ := strings.Cut(line, " ")
+		field, _, _ := strings.Cut(name, "[")
+		if !slices.Contains([]string{"server", "file", "transport", "title", "command", "args", "url"}, field) {
+			out = append(out, name+" "+strings.TrimLeft(value, " "))
+		}
+	}
+	return out
 }
 
 // shortSource shortens the path of "client: path".

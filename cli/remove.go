@@ -54,7 +54,7 @@ func (a *app) removeRun(o removeOptions) error {
 		if err := rehearse(found.file.path, edit); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.io.Out, "would remove %s from %s:\n%q: %s\n", o.name, clean(a.short(found.file.path)), o.name, maskedEntry(found.server))
+		fmt.Fprintf(a.io.Out, "would remove %s from %s:\n%q: %s\n", clean(o.name), clean(a.short(found.file.path)), o.name, maskedEntry(found.server))
 		return nil
 	}
 	if _, err := config.Update(found.file.path, edit); err != nil {
