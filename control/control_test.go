@@ -29,7 +29,7 @@ func stranger(path string) int {
 		fmt.Println(err)
 		return 1
 	}
-	_, _ = io.WriteString(c, "GET /status HTTP/1.1\r\nHost: usher\r\n\r\n") // refused or not, what counts is the handler
+	_, _ = io.WriteString(c, "GET /status HTTP/1.1\r\nHost: usher\r\nConnection: close\r\n\r\n") // refused or not, what counts is the handler
 	answer, _ := io.ReadAll(c)
 	fmt.Println(len(answer))
 	return 0
