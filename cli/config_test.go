@@ -108,6 +108,7 @@ func TestHarmlessOutput(t *testing.T) {
 		for _, tty := range terminals {
 			w.tty = tty
 			for _, args := range [][]string{
+				{"__complete", "remove", ""}, {"__complete", "deny", "--remove", ""},
 				{"list"}, {"list", "--ok"}, {"list", "--long"}, {"list", "--json"}, {"list", "--resolve"}, {"list", evil},
 				{"approve"}, {"approve", "--json"}, {"approve", "--all", "--yes"}, {"approve", "--list"}, {"approve", evil}, {"approve", "--revoke", evil},
 				{"allow", "--list"}, {"deny", "--list"}, {"deny", "--list", "--json"}, {"deny", "--dry-run", evil}, {"deny", "--remove", evil},
@@ -117,7 +118,6 @@ func TestHarmlessOutput(t *testing.T) {
 				{"add", "n", "https://x.example", "-H", "X-B: " + evil, "--dry-run"}, {"add", "n", "--dry-run", "--", evil, evil},
 				{"add", "n", "-e", "=" + evil, "--", "x"}, {"add", "n", "https://x.example", "-t", evil}, {"add", "n", "https://x.example", "--allow-tool", "[" + evil},
 				{"--config", "broken.json", "list"}, {"--config", evil, "list"}, {evil}, {"list", "--" + evil}, {"completion", evil},
-				{"__complete", "remove", ""}, {"__complete", "deny", "--remove", ""},
 			} {
 				_, out, errs := w.run(args...)
 				checkHarmless(t, args, out, errs)
