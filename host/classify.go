@@ -90,10 +90,13 @@ func costsRestart(k kind, err error) bool {
 // callKind classifies the error of a request on a live connection. ctx is the
 // caller's, call the one with our deadline on it.
 func callKind(ctx, call context.Context, err error) kind {
+	if err == nil {
+		return answered
+	}
 	var ours *timeoutError
 	var status *upstream.StatusError
 	switch {
-	case err == nil, isAnswer(err), errors.Is(err, upstream.ErrTooLarge):
+	case isAnswer(err), errors.Is(err, upstream.ErrTooLarge):
 		return answered
 	case ctx.Err() != nil:
 		return cancelled

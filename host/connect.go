@@ -280,21 +280,17 @@ func (u *unit) dialFailed(epoch uint64, err error) error {
 	u.h.count.dialFailures.Add(1)
 	e := &dialError{err: err, kind: dialKind(err)}
 	u.mu.Lock()
+	defer u.mu.Unlock()
 	current := u.epoch == epoch && u.live == nil
 	switch {
 	case !current: // a late failure must not hide that somebody else has connected
 	case e.kind == refused:
 		u.needLogin(err)
+	case e.kind.bad():
+		u.down(err, costsRestart(e.kind, err))
 	default:
 		u.lastErr = err
 		u.setState(Failed, err.Error())
-		if e.kind.bad() {
-			u.delay()
-		}
-	}
-	u.mu.Unlock()
-	if current && costsRestart(e.kind, err) {
-		u.charge()
 	}
 	return e
 }
@@ -342,12 +338,9 @@ func (u *unit) lose(l *live) {
 		return
 	}
 	u.take()
-	u.lastErr = errLost
-	u.delay()
-	u.setState(Failed, errLost.Error())
+	u.down(errLost, true)
 	u.mu.Unlock()
 	u.h.count.losses.Add(1)
-	u.charge()
 	l.drain(u.h.opt.Drain)
 }
 

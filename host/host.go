@@ -180,21 +180,27 @@ func (u *unit) holdNow(ctx context.Context) (*live, error) {
 // unit returns the unit of a key, making it if need be.
 func (h *Host) unit(k Key) (*unit, error) {
 	k = k.normal()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return nil, ErrClosed
+	var made *unit
+	for {
+		h.mu.Lock()
+		closed, reg := h.closed, h.servers[k.Server]
+		var u *unit
+		if reg != nil {
+			if u = reg.units[k]; u == nil && made != nil && made.reg == reg {
+				u, reg.units[k] = made, made
+			}
+		}
+		h.mu.Unlock()
+		switch {
+		case closed:
+			return nil, ErrClosed
+		case reg == nil:
+			return nil, unknownServer(k.Server, h.Names())
+		case u != nil:
+			return u, nil
+		}
+		made = h.newUnit(k, reg) // without a lock: it asks the program around us
 	}
-	reg := h.servers[k.Server]
-	if reg == nil {
-		return nil, unknownServer(k.Server, slices.Sorted(maps.Keys(h.servers)))
-	}
-	u := reg.units[k]
-	if u == nil {
-		u = h.newUnit(k, reg.srv)
-		reg.units[k] = u
-	}
-	return u, nil
 }
 
 // units returns all units there are.

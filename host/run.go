@@ -141,20 +141,17 @@ func (u *unit) lockedOut(l *live, err error) {
 func (u *unit) fail(l *live, err error) {
 	u.mu.Lock()
 	current := u.live == l
-	if current {
+	switch {
+	case current:
 		u.take()
-		u.delay()
-		u.setState(Failed, err.Error())
-	}
-	if current || u.live == nil {
-		u.lastErr = err
+		u.down(err, true)
+	case u.live == nil:
+		u.lastErr = err // it says more than that the connection ended
 	}
 	u.mu.Unlock()
-	if !current {
-		return
+	if current {
+		l.drain(u.h.opt.Drain)
 	}
-	u.charge()
-	l.drain(u.h.opt.Drain)
 }
 
 // again decides whether to try once more, and waits where the server asked for it.

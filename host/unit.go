@@ -39,6 +39,7 @@ const (
 // changes; another definition gets another unit.
 type unit struct {
 	h       *Host
+	reg     *registration
 	key     Key
 	srv     config.Server // placeholders unresolved
 	digest  string
@@ -68,9 +69,10 @@ type unit struct {
 	notBefore time.Time // no dial before
 }
 
-func (h *Host) newUnit(k Key, srv config.Server) *unit {
+func (h *Host) newUnit(k Key, reg *registration) *unit {
+	srv := reg.srv
 	u := &unit{
-		h: h, key: k, srv: srv, digest: srv.Digest(), state: Disconnected,
+		h: h, reg: reg, key: k, srv: srv, digest: srv.Digest(), state: Disconnected,
 		breaker: newBreaker(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset),
 		budget:  newBudget(srv.Supervision.MaxRestarts, srv.Supervision.RestartWindow),
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},
@@ -127,17 +129,18 @@ func (u *unit) settle(t ticket, v verdict, f *fault) (opened bool) {
 	return opened
 }
 
-// charge takes a restart from the budget: once for every connection that was lost
-// and every dial that failed.
-func (u *unit) charge() {
-	if !u.budget.spend() {
+// down shows that there is no connection because of err, and sets the earliest time
+// of the next dial. A restart is charged once for every connection that was lost
+// and every dial that failed; it may be one too many. It needs mu.
+func (u *unit) down(err error, charge bool) {
+	u.lastErr = err
+	u.notBefore = time.Now().Add(min(u.backoff.NextBackOff(), maxBackoff))
+	if charge && u.budget.spend() {
+		u.h.count.ejections.Add(1)
+		u.setState(Ejected, err.Error())
 		return
 	}
-	u.h.count.ejections.Add(1)
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.setState(Ejected, u.reason)
-	u.h.opt.Log.Warn("a server is ejected: it had to be restarted too often", "server", u.key.Server, "next", "usher reload "+u.key.Server)
+	u.setState(Failed, err.Error())
 }
 
 // worked takes in that the server answered on l.
@@ -151,11 +154,6 @@ func (u *unit) worked(l *live) {
 		u.lastErr = nil
 		u.setState(Connected, "")
 	}
-}
-
-// delay sets the earliest time of the next dial; it needs mu.
-func (u *unit) delay() {
-	u.notBefore = time.Now().Add(min(u.backoff.NextBackOff(), maxBackoff))
 }
 
 // needLogin shows that nothing goes on without a person; it needs mu.
