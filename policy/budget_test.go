@@ -143,6 +143,28 @@ func TestBudgetGivesBackWhatIsUnused(t *testing.T) {
 	})
 }
 
+// What one process gives back reaches another that has been refused meanwhile.
+func TestBudgetGivenBackIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newCounting()
+		limits := config.Budgets{Total: config.Budget{Calls: 32, Window: time.Hour}}
+		a, b := budgetsOf(store, limits), budgetsOf(store, limits)
+		spend(t, a, "s", 1) // reserves two
+		if ok, _ := spend(t, b, "s", 32); ok != 30 {
+			t.Fatalf("%d calls, want 30", ok)
+		}
+		for range 10 {
+			time.Sleep(time.Second)
+			spend(t, b, "s", 1)
+		}
+		a.close(t.Context())
+		time.Sleep(time.Second)
+		if ok, _ := spend(t, b, "s", 5); ok != 1 {
+			t.Errorf("%d calls, want the one that was given back", ok)
+		}
+	})
+}
+
 func TestBudgetWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newCounting()

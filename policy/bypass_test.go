@@ -77,6 +77,8 @@ var bypasses = []struct {
 	{name: "header and body differ", tool: "list_repos", params: `{"name":"delete_repo","arguments":{}}`},
 	{name: "header and body differ in case", tool: "list_repos", params: `{"name":"List_Repos"}`},
 	{name: "name is no text", tool: "list_repos", params: `{"name":["delete_repo"]}`},
+	{name: "no name", tool: ""},
+	{name: "no name in the params", tool: "", params: `{"arguments":{}}`},
 	{name: "half a surrogate", tool: "delete_repo\ufffd", params: `{"name":"delete_repo\ud800"}`},
 	{name: "escaped letters", tool: "delete_repo", params: `{"name":"\u0064elete_repo"}`},
 	{name: "params are a list", tool: "list_repos", params: `["delete_repo"]`},
@@ -136,7 +138,7 @@ func TestNothingBypassesADenyRule(t *testing.T) {
 func TestDenyRulesCatchLookAlikes(t *testing.T) {
 	unlike := map[string]bool{ // other tools, which only the list of tools can refuse
 		"path that leads back": true, "the server in the tool": true, "the server and separator in the tool": true,
-		"separator moved into the server": true,
+		"separator moved into the server": true, "no name": true,
 	}
 	_, g := bypassGate(t)
 	for _, tt := range bypasses {
@@ -157,7 +159,7 @@ func TestDenyRulesCatchLookAlikes(t *testing.T) {
 func TestAllowRulesAreExact(t *testing.T) {
 	g := openGate(t, newFakeHost(), nil, &Options{Config: configOf([]string{"github/delete_repo"}, nil)})
 	for _, tt := range bypasses {
-		if tt.tool == "delete_repo" && (tt.server == "" || tt.server == "github") {
+		if tt.tool == "" || tt.tool == "delete_repo" && (tt.server == "" || tt.server == "github") {
 			continue
 		}
 		if tt.server == "" {

@@ -219,12 +219,26 @@ func cacheable(method string) bool {
 	return isList(method) || method == wire.MethodDiscover || method == wire.MethodResourcesRead || method == wire.MethodToolsCall
 }
 
-var ttlMember = []byte(`"ttlMs"`)
+// mayDeclare looks for "ttlMs" anywhere in a result. It goes from M to M, since that
+// is rare in results, and so reads them at the speed of memory.
+func mayDeclare(result []byte) bool {
+	const before, after = `"ttl`, `Ms"`
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(result[at:], 'M')
+		if i < 0 {
+			return false
+		}
+		at += i
+		if at >= len(before) && string(result[at-len(before):at]) == before && bytes.HasPrefix(result[at:], []byte(after)) {
+			return true
+		}
+	}
+}
 
 // freshness says how long a result may be kept: not at all when it does not say
 // so, is an error, is no complete answer, or says something twice.
 func freshness(result []byte) wire.Freshness {
-	if !bytes.Contains(result, ttlMember) {
+	if !mayDeclare(result) {
 		return wire.Freshness{}
 	}
 	f := wire.ReadFreshness(result)

@@ -169,6 +169,9 @@ func (g *Gate) Call(ctx context.Context, c Call) (Result, error) {
 
 // call is the order of the gate: allow → budget → pin → cache → host.
 func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
+	if c.Tool == "" {
+		return Result{}, wire.Errorf(wire.CodeInvalidParams, "the call names no tool")
+	}
 	tool, err := g.allow(ctx, c.Key, c.Tool)
 	if err != nil {
 		return Result{}, err

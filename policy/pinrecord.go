@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -12,7 +13,9 @@ import (
 )
 
 // pinRecord is what is kept about the tools of one server (and account): one
-// record, so that a list of tools costs one write at most.
+// record, so that a list of tools costs one write at most. It is stored as a line
+// of JSON with the hashes, which is all that is mostly needed, and the definitions
+// one after the other behind it.
 type pinRecord struct {
 	Version int             `json:"version"`
 	Tools   map[string]*pin `json:"tools"`
@@ -40,7 +43,8 @@ type seen struct {
 	Bare       string          `json:"bare"`
 	Raw        string          `json:"raw"`
 	At         time.Time       `json:"at"`
-	Definition json.RawMessage `json:"definition,omitempty"` // canonical; absent when too large
+	Size       int             `json:"size,omitempty"` // of the definition behind the header
+	Definition json.RawMessage `json:"-"`              // canonical; nil when too large
 }
 
 const (
@@ -54,53 +58,58 @@ func decodePins(data []byte) (*pinRecord, error) {
 	if data == nil {
 		return rec, nil
 	}
-	if err := json.Unmarshal(data, rec); err != nil {
+	head, body, _ := bytes.Cut(data, []byte{'\n'})
+	if err := json.Unmarshal(head, rec); err != nil {
 		return nil, fmt.Errorf("read pins: %w", err)
 	}
 	if rec.Version > pinVersion {
 		return nil, fmt.Errorf("read pins: written by a newer usher (version %d)", rec.Version)
 	}
-	for name, p := range rec.Tools {
-		if p == nil {
-			return nil, fmt.Errorf("read pins: no pin under the name %q", name)
+	for name, s := range rec.texts() {
+		if s == nil || s.Size < 0 || s.Size > len(body) {
+			return nil, fmt.Errorf("read pins: the pin of %q is cut off", name)
+		}
+		if s.Size > 0 {
+			s.Definition, body = json.RawMessage(body[:s.Size:s.Size]), body[s.Size:]
 		}
 	}
 	return rec, nil
 }
 
-func (r *pinRecord) encode() ([]byte, error) {
-	total := 0
-	for _, p := range r.Tools {
-		total += p.size()
-	}
-	if total > maxPinnedText {
-		for _, p := range r.Tools {
-			p.dropText()
+// texts yields everything that may have a definition, in the order of the body.
+func (r *pinRecord) texts() iter.Seq2[string, *seen] {
+	return func(yield func(string, *seen) bool) {
+		for _, name := range slices.Sorted(maps.Keys(r.Tools)) {
+			p := r.Tools[name]
+			if p == nil {
+				yield(name, nil)
+				return
+			}
+			if !yield(name, &p.seen) || p.Pending != nil && !yield(name, p.Pending) {
+				return
+			}
 		}
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
+}
+
+func (r *pinRecord) encode() ([]byte, error) {
+	total := 0
+	for _, s := range r.texts() {
+		total += len(s.Definition)
+	}
+	var body []byte
+	for _, s := range r.texts() {
+		if total > maxPinnedText {
+			s.Definition = nil // the hashes still tell, only the diff is lost
+		}
+		s.Size = len(s.Definition)
+		body = append(body, s.Definition...)
+	}
+	head, err := json.Marshal(r)
+	if err != nil {
 		return nil, fmt.Errorf("write pins: %w", err)
 	}
-	return b.Bytes(), nil
-}
-
-func (p *pin) size() int {
-	n := len(p.Definition)
-	if p.Pending != nil {
-		n += len(p.Pending.Definition)
-	}
-	return n
-}
-
-// dropText keeps the hashes, which still tell; only the diff is lost.
-func (p *pin) dropText() {
-	p.Definition = nil
-	if p.Pending != nil {
-		p.Pending.Definition = nil
-	}
+	return append(append(head, '\n'), body...), nil
 }
 
 // finding is what observing says about one tool.

@@ -345,3 +345,32 @@ func TestPinsWriteOncePerList(t *testing.T) {
 		}
 	})
 }
+
+func FuzzDecodePins(f *testing.F) {
+	rec, _ := decodePins(nil)
+	rec.observe([]definition{newDefinition([]byte(mutant)), newDefinition([]byte(described("a", "x")))}, time.Unix(0, 0))
+	rec.observe([]definition{newDefinition([]byte(described("a", "y")))}, time.Unix(1, 0))
+	data, err := rec.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(`{"version":1,"tools":{"a":null}}`))
+	f.Add([]byte("{\"tools\":{\"a\":{\"size\":-1}}}\n{}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rec, err := decodePins(data)
+		if err != nil {
+			return
+		}
+		for name, p := range rec.Tools {
+			p.pinned("s", name)
+		}
+		out, err := rec.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodePins(out); err != nil {
+			t.Fatalf("%q was written as %q, which cannot be read: %v", data, out, err)
+		}
+	})
+}

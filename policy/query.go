@@ -46,7 +46,6 @@ func (q *query) fill(c *Call, tool string) error {
 	case p.Name != c.Tool:
 		return wire.Errorf(wire.CodeHeaderMismatch, "the call is for %q, but its params name %q", c.Tool, p.Name)
 	}
-	q.kept = q.kept && !p.Retry
 	q.request.Params = c.Params
 	if tool != c.Tool {
 		q.request.Params = jsonx.Set(c.Params, "name", jsonx.Quote(tool))

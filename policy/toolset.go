@@ -114,6 +114,9 @@ func (t *toolset) under(r *rules, k Key) []Tool {
 	}
 	a := &allowedTools{by: r}
 	for _, known := range t.tools {
+		if known.name == "" {
+			continue
+		}
 		name := r.shownName(k.Server, known.name)
 		v := r.judge(r.servers[k.Server], k.Server, k.Account, name)
 		if v.denied != nil || v.tool != known.name {
@@ -263,7 +266,7 @@ func newToolset(c host.Catalog, mode string, old *toolset) *toolset {
 			known.definition = newDefinition(raw)
 		}
 		set.tools = append(set.tools, known)
-		if set.named[known.name] == nil {
+		if known.name != "" && set.named[known.name] == nil {
 			set.named[known.name] = known
 		}
 	}
