@@ -1,0 +1,68 @@
+package auth
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Account is what owns a grant: one identity of one principal at one server.
+type Account struct {
+	// Principal is whose it is; empty means vault.Local.
+	Principal string
+	// Server is the configured name of the server.
+	Server string
+	// Label tells several identities apart (`work` in `linear@work`); empty for
+	// the only or default one.
+	Label string
+}
+
+// ParseAccount reads `server` or `server@label` as a person writes it.
+func ParseAccount(principal, text string) Account {
+	server, label, _ := strings.Cut(text, "@")
+	return Account{Principal: principal, Server: server, Label: label}
+}
+
+// String returns `server` or `server@label`.
+func (a Account) String() string {
+	if a.Label == "" {
+		return a.Server
+	}
+	return a.Server + "@" + a.Label
+}
+
+// principal is the one to use in keys.
+func (a Account) principal() string { return cmp.Or(a.Principal, vault.Local) }
+
+// normal has the principal written out, so that equal accounts compare equal.
+func (a Account) normal() Account {
+	a.Principal = a.principal()
+	return a
+}
+
+// key names the account's record of a kind.
+func (a Account) key(kind string) vault.Key {
+	return vault.Key{Kind: kind, Principal: a.principal(), Name: a.String()}
+}
+
+// command is what a person types next.
+func (a Account) command() string { return "usher login " + a.String() }
+
+func (a Account) header() event.Header {
+	h := event.Header{Server: a.Server, Account: a.Label}
+	if p := a.principal(); p != vault.Local {
+		h.Principal = p
+	}
+	return h
+}
+
+// oauthOf returns what is configured about the login to a server, as a value.
+func oauthOf(srv config.Server) config.OAuth {
+	if srv.OAuth == nil {
+		return config.OAuth{}
+	}
+	return *srv.OAuth
+}

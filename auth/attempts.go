@@ -1,0 +1,184 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Backoff of renewals that fail.
+const (
+	firstBackoff = time.Second
+	maxBackoff   = 5 * time.Minute
+)
+
+// attempts remembers failed renewals of an account, of kind vault.KindStep, so that
+// all processes together leave a server that cannot serve alone.
+type attempts struct {
+	Failures  int       `json:"failures"`
+	NotBefore time.Time `json:"not_before"`
+	Reason    string    `json:"reason"`
+	// Login: a person has to help; the grant is kept all the same.
+	Login bool `json:"login,omitempty"`
+	// Refused is the fingerprint of an assertion that must not be sent again.
+	Refused string `json:"refused,omitempty"`
+}
+
+func attemptsKey(a Account) vault.Key {
+	k := a.key(vault.KindStep)
+	k.Name = "renew " + k.Name
+	return k
+}
+
+func (e *Engine) loadAttempts(ctx context.Context, a Account) attempts {
+	var t attempts
+	// A store that cannot be read now refuses the rest of the renewal anyway.
+	if rec, err := e.store.Get(ctx, attemptsKey(a)); err == nil {
+		_ = json.Unmarshal(rec.Data, &t) // nonsense counts as nothing
+	}
+	return t
+}
+
+// mayAsk returns an error while the authorization server must be left alone.
+func (e *Engine) mayAsk(ctx context.Context, a Account, srv config.Server) error {
+	t := e.loadAttempts(ctx, a)
+	if t.Refused != "" && t.Refused == assertionPrint(srv) {
+		return &NeedsLoginError{Account: a, Reason: "this assertion was refused before: " + t.Reason, Command: "usher doctor " + a.String()}
+	}
+	wait := time.Until(t.NotBefore)
+	if wait <= 0 || t.Refused != "" {
+		return nil
+	}
+	if t.Login {
+		return needsLogin(a, "%s", t.Reason)
+	}
+	return &UnavailableError{Account: a, Reason: t.Reason, RetryAfter: wait}
+}
+
+// failed takes in that a renewal failed for a reason that does not end the grant,
+// and says what that means for the caller.
+func (e *Engine) failed(ctx context.Context, a Account, srv config.Server, cause error) error {
+	t := e.loadAttempts(ctx, a)
+	t.Failures++
+	wait := min(firstBackoff<<min(t.Failures-1, 10), maxBackoff)
+	wait += rand.N(wait/5 + 1)
+	var te *TokenError
+	if errors.As(cause, &te) && te.RetryAfter > wait {
+		wait = te.RetryAfter
+	}
+	wait = min(wait, maxBackoff)
+	t.NotBefore, t.Reason = time.Now().Add(wait), clean(cause.Error(), 300)
+	t.Login = errors.Is(cause, ErrRefused) && !refusedWith(cause, "temporarily_unavailable", "server_error", "slow_down") || errors.Is(cause, ErrNoClient)
+	if t.Login && machineFlow(srv) != "" {
+		t.Refused = assertionPrint(srv)
+	}
+	if refusedWith(cause, "invalid_client", "unauthorized_client") {
+		e.forgetGrantClient(ctx, a)
+	}
+	if data, err := json.Marshal(t); err == nil {
+		keepData := func([]byte) ([]byte, error) { return data, nil }
+		if _, err := vault.Update(ctx, e.store, attemptsKey(a), keepData); err != nil {
+			e.log.Warn("a failed renewal could not be written down", "account", a.String(), "error", err)
+		}
+	}
+	if t.Login {
+		need := needsLogin(a, "%s", t.Reason)
+		if machineFlow(srv) != "" {
+			need.Command = "usher doctor " + a.String()
+		}
+		return need
+	}
+	return &UnavailableError{Account: a, Reason: t.Reason, RetryAfter: wait, Err: cause}
+}
+
+// forgetGrantClient throws away the registration that an account's grant was made
+// with: its server no longer knows it.
+func (e *Engine) forgetGrantClient(ctx context.Context, a Account) {
+	if g, err := e.loadGrant(ctx, a); err == nil && g != nil {
+		e.forgetClient(ctx, g.Bind, g.Group, g.Client)
+	}
+}
+
+// clearAttempts forgets failures after a success.
+func (e *Engine) clearAttempts(ctx context.Context, a Account) {
+	if e.loadAttempts(ctx, a) == (attempts{}) {
+		return
+	}
+	if _, err := e.store.Take(ctx, attemptsKey(a)); err != nil && !errors.Is(err, vault.ErrNotFound) {
+		e.log.Warn("an old failure is still remembered", "account", a.String(), "error", err)
+	}
+}
+
+// unsavedBook holds renewed grants that the store did not take. They are used, and
+// saved as soon as it does.
+type unsavedBook struct {
+	mu sync.Mutex // guards by
+	by map[Account]*unsaved
+}
+
+type unsaved struct {
+	g       *grant
+	version int64
+	next    time.Time
+}
+
+func (b *unsavedBook) put(a Account, g *grant, version int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.by == nil {
+		b.by = map[Account]*unsaved{}
+	}
+	b.by[a] = &unsaved{g: g, version: version}
+}
+
+// get returns the account's unsaved grant and whether it is time to try to save it.
+func (b *unsavedBook) get(a Account) (u *unsaved, try bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if u = b.by[a]; u == nil || time.Now().Before(u.next) {
+		return u, false
+	}
+	u.next = time.Now().Add(time.Second)
+	return u, true
+}
+
+func (b *unsavedBook) remove(a Account, u *unsaved) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.by[a] == u {
+		delete(b.by, a)
+	}
+}
+
+// fromMemory returns a grant that only this process has, saving it if it can.
+func (e *Engine) fromMemory(ctx context.Context, a Account) *grant {
+	u, try := e.unsaved.get(a)
+	if u == nil || !try {
+		if u == nil {
+			return nil
+		}
+		return u.g
+	}
+	data, err := u.g.encode()
+	if err == nil {
+		_, err = e.store.Put(ctx, a.key(vault.KindGrant), data, u.version)
+	}
+	switch {
+	case err == nil:
+		e.unsaved.remove(a, u)
+		return nil // read it from the store
+	case errors.Is(err, vault.ErrConflict):
+		e.log.Warn("a renewed login was replaced before it could be stored", "account", a.String())
+		e.unsaved.remove(a, u)
+		return nil
+	}
+	e.log.Warn("a renewed login is still only in memory", "account", a.String(), "error", fmt.Errorf("store it: %w", err))
+	return u.g
+}

@@ -1,0 +1,220 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/usher-mcp/usher/config"
+)
+
+// LoginOptions steer one login. The zero value works.
+type LoginOptions struct {
+	// Challenge is what the server said when it refused. Nil: it is asked.
+	Challenge *Challenge
+	// Scopes are asked for beside those that are chosen anyway.
+	Scopes []string
+	// Redirect is the address the answer comes back to. Default: oauth.redirectUri,
+	// else Options.PublicCallback, else a loopback address.
+	Redirect string
+	// Listen makes this process take the answer at a loopback address. Without it
+	// the answer is pasted, or another process takes it.
+	Listen bool
+	// FreshClient registers a new client although there is a stored one, for
+	// providers that show an error in place of their consent page.
+	FreshClient bool
+	// Where says which process this is, for people who look at pending logins.
+	Where string
+}
+
+// begun is a login that was prepared as far as the flows have in common.
+type begun struct {
+	a      Account
+	srv    config.Server
+	opt    LoginOptions
+	web    *web
+	p      *provider
+	to     redirect
+	client client
+	scopes []string
+	step   *stepUp // a step-up that this login answers; nil: none
+}
+
+// prepare discovers, chooses scopes and finds a client. The caller closes web.
+func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (b *begun, err error) {
+	b = &begun{a: a, srv: srv, web: e.web(boundsOf(srv))}
+	if options != nil {
+		b.opt = *options
+	}
+	defer func() {
+		if err != nil {
+			b.web.close()
+		}
+	}()
+	if b.p, err = e.discover(ctx, b.web, srv, b.opt.Challenge); err != nil {
+		return nil, err
+	}
+	if b.step, err = e.loadStep(ctx, a); err != nil {
+		return nil, err
+	}
+	b.scopes, _ = chooseScopes(oauthOf(srv), b.p)
+	b.scopes = union(b.scopes, b.opt.Scopes)
+	if b.step.Open {
+		b.scopes = union(b.scopes, b.step.Scopes)
+	}
+	return b, nil
+}
+
+// Begin starts a login through a browser page and returns at once. What comes back
+// from the page goes to [Engine.Complete], in this process or another one.
+func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (*Pending, error) {
+	a = a.normal()
+	b, err := e.prepare(ctx, a, srv, options)
+	if err != nil {
+		return nil, err
+	}
+	defer b.web.close()
+	if b.p.meta.AuthorizationEndpoint == "" {
+		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server names no authorization endpoint", a, ErrNoFlow)
+	}
+	if !b.p.meta.pkce() {
+		return nil, fmt.Errorf("log in to %s: the authorization server %s does not advertise PKCE with S256 (code_challenge_methods_supported), so its codes could be stolen; ask its operator",
+			a, hostOf(b.p.bind()))
+	}
+	if b.to, err = e.redirectFor(ctx, srv, b.opt); err != nil {
+		return nil, err
+	}
+	if b.client, err = e.identify(ctx, b.web, b.p, oauthOf(srv), &b.to, b.opt.FreshClient); err != nil {
+		return nil, fmt.Errorf("log in to %s: %w", a, err)
+	}
+	p, err := e.newPending(b)
+	if err != nil {
+		return nil, fmt.Errorf("log in to %s: %w", a, err)
+	}
+	if err := e.countStep(ctx, a, b.step); err != nil {
+		return nil, err
+	}
+	e.sweepPending(ctx)
+	if err := e.putPending(ctx, p); err != nil {
+		return nil, err
+	}
+	return p.view(), nil
+}
+
+// newPending makes the record and the address of the page.
+func (e *Engine) newPending(b *begun) (*pending, error) {
+	p := b.record(FlowCode)
+	verifier := oauth2.GenerateVerifier()
+	p.Verifier = keep(verifier)
+	key, err := p.dpop(oauthOf(b.srv))
+	if err != nil {
+		return nil, err
+	}
+	address, err := b.authorizeURL(p.State.Reveal(), verifier, key)
+	if err != nil {
+		return nil, err
+	}
+	p.AuthorizeURL = keep(address)
+	return p, nil
+}
+
+// record is what pending logins of all flows have in common.
+func (b *begun) record(flow Flow) *pending {
+	now := time.Now()
+	return &pending{
+		Principal: b.a.principal(), Server: b.a.Server, Label: b.a.Label, ServerURL: b.srv.URL, Flow: flow,
+		State: keep(newState()), RedirectURI: b.to.uri, Requested: b.scopes, Resource: b.p.resource, Audience: b.p.audience,
+		Issuer: b.p.issuer, IssParameter: b.p.meta.IssParameter, TokenEndpoint: b.p.meta.TokenEndpoint,
+		RevocationEndpoint: b.p.meta.RevocationEndpoint, Client: b.client, Bind: b.p.bind(), Group: b.to.group(),
+		Bounds: b.p.bounds, Created: now, Expires: now.Add(pendingLife), Where: b.opt.Where,
+	}
+}
+
+// dpop makes the key that the tokens will be bound to, where that is asked for.
+func (p *pending) dpop(o config.OAuth) (*dpopKey, error) {
+	if !o.DPoP {
+		return nil, nil
+	}
+	key, text, err := newDPoPKey()
+	p.DPoP = kept{text}
+	return key, err
+}
+
+// ours are parameters that configuration cannot change.
+var ours = []string{"response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method", "resource", "dpop_jkt"}
+
+// authorizeURL is the address of the consent page.
+func (b *begun) authorizeURL(state, verifier string, key *dpopKey) (string, error) {
+	u, err := pageURL("the authorization endpoint", b.p.meta.AuthorizationEndpoint)
+	if err != nil {
+		return "", err
+	}
+	q := u.Query()
+	for k, v := range b.authorizeParams() {
+		q.Set(k, v)
+	}
+	q.Set("state", state)
+	q.Set("code_challenge", oauth2.S256ChallengeFromVerifier(verifier))
+	q.Set("code_challenge_method", "S256")
+	if key != nil {
+		q.Set("dpop_jkt", key.thumbprint())
+	}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}
+
+// authorizeParams is what does not change from login to login.
+func (b *begun) authorizeParams() map[string]string {
+	q := map[string]string{}
+	if slices.Contains(b.scopes, offlineAccess) {
+		q["prompt"] = "consent" // OpenID Connect Core, section 11
+	}
+	for k, v := range b.p.params {
+		if !slices.Contains(ours, k) {
+			q[k] = v
+		}
+	}
+	q["response_type"], q["client_id"], q["redirect_uri"] = "code", b.client.ID, b.to.uri
+	if len(b.scopes) > 0 {
+		q["scope"] = strings.Join(b.scopes, " ")
+	}
+	if b.p.resource != "" {
+		q["resource"] = b.p.resource
+	}
+	if b.p.audience != "" {
+		q["audience"] = b.p.audience
+	}
+	return q
+}
+
+// redirectFor decides where the answer comes back to, and begins to listen there
+// if this process is to take it.
+func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (redirect, error) {
+	fixed, class := opt.Redirect, classFixed
+	if fixed == "" {
+		fixed = oauthOf(srv).RedirectURI
+	}
+	if fixed == "" && e.opt.PublicCallback != "" {
+		fixed, class = e.opt.PublicCallback, classWeb
+	}
+	if fixed == "" {
+		address, err := e.loopbackAddress(ctx, opt.Listen)
+		return redirect{uri: address, class: classLoopback}, err
+	}
+	u, err := url.Parse(fixed)
+	if err != nil || u.Host == "" || u.Fragment != "" {
+		return redirect{}, errors.New("oauth.redirectUri is not an absolute address without fragment")
+	}
+	if opt.Listen && class == classFixed {
+		if err := e.listener.listenOn(e, u); err != nil {
+			return redirect{}, err
+		}
+	}
+	return redirect{uri: fixed, class: class}, nil
+}

@@ -1,0 +1,230 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Bounds of finishing a login.
+const (
+	claimLife     = time.Minute
+	completeLimit = 90 * time.Second
+)
+
+// Callback is what came back from a consent page.
+type Callback struct {
+	State string
+	Code  vault.Secret
+	// Iss is the authorization server's name for itself (RFC 9207), if HasIss.
+	Iss    string
+	HasIss bool
+	// Error and Words are the server's refusal. They are not to be shown before
+	// Complete has checked where they come from.
+	Error string
+	Words string
+}
+
+// ReadCallback takes the parameters of a redirect apart. A parameter that stands
+// twice makes the whole unreadable.
+func ReadCallback(q url.Values) (Callback, error) {
+	for _, name := range []string{"state", "code", "iss", "error", "error_description"} {
+		if len(q[name]) > 1 {
+			return Callback{}, fmt.Errorf("%w: it has %s twice", ErrBadPaste, name)
+		}
+	}
+	return Callback{
+		State: q.Get("state"), Code: vault.NewSecret(q.Get("code")), Iss: q.Get("iss"), HasIss: q.Has("iss"),
+		Error: q.Get("error"), Words: q.Get("error_description"),
+	}, nil
+}
+
+// Login is a finished login, without its tokens.
+type Login struct {
+	Account Account
+	Issuer  string
+	Flow    Flow
+	// Scopes is what was granted, as far as the server says.
+	Scopes []string
+	// Missing is what was asked for and not granted.
+	Missing []string
+	// Expires is zero when the server does not say.
+	Expires time.Time
+	// CanRefresh is false when the login ends with its token.
+	CanRefresh bool
+	Generation int64
+}
+
+func (g *grant) login(a Account) *Login {
+	return &Login{
+		Account: a, Issuer: g.Issuer, Flow: g.Flow, Scopes: g.Scopes, Missing: missing(g.Requested, g.Scopes),
+		Expires: g.Expires, CanRefresh: g.renewable(), Generation: g.Generation,
+	}
+}
+
+// checkIssuer decides by the table of RFC 9207 whether the answer comes from the
+// server that was asked. Plain comparison, without any normalisation.
+func (p *pending) checkIssuer(cb Callback) error {
+	switch {
+	case cb.HasIss && cb.Iss != p.Issuer:
+		return ErrIssuer
+	case !cb.HasIss && p.IssParameter:
+		return fmt.Errorf("%w: it does not name itself, although it says that it does", ErrIssuer)
+	}
+	return nil
+}
+
+// Complete finishes a login with what came back from its page. Only one caller in
+// any process gets to trade the code; the others get [ErrBeingCompleted] or, after
+// it, [ErrUnknownState]. An answer from the wrong server leaves the login as it was
+// ([ErrIssuer]), and so does a failure of the network ([ErrUnavailable]): the same
+// answer may be handed in again. A refusal ends it.
+func (e *Engine) Complete(ctx context.Context, cb Callback) (*Login, error) {
+	p, err := e.findPending(ctx, cb.State)
+	if err != nil {
+		return nil, err
+	}
+	if p.Flow != FlowCode {
+		return nil, ErrUnknownState
+	}
+	if err := p.checkIssuer(cb); err != nil {
+		return nil, fmt.Errorf("login to %s: %w; nothing was sent", p.account(), err)
+	}
+	if cb.Code.IsZero() && cb.Error == "" {
+		return nil, fmt.Errorf("%w: it has neither a code nor an error", ErrBadPaste)
+	}
+	return detached(ctx, e, completeLimit, func(ctx context.Context) (*Login, error) { return e.claim(ctx, cb) })
+}
+
+// claim makes sure that nobody else finishes the login, and finishes it.
+func (e *Engine) claim(ctx context.Context, cb Callback) (*Login, error) {
+	lease, err := e.store.Lease(ctx, "login/"+stateName(cb.State), claimLife)
+	if errors.Is(err, vault.ErrHeld) {
+		return nil, ErrBeingCompleted
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim the login: %w", err)
+	}
+	// A release that fails gives the claim back when it runs out.
+	defer func() { _ = e.store.Release(ctx, lease) }()
+	p, err := e.findPending(ctx, cb.State)
+	if err != nil {
+		return nil, err
+	}
+	login, err := e.finish(ctx, p, cb)
+	if err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrDenied) {
+		return nil, err // the login stays as it was
+	}
+	e.dropPending(ctx, p)
+	e.waiting.finish(cb.State, outcome{login, err})
+	return login, err
+}
+
+// finish takes in a refusal or trades the code.
+func (e *Engine) finish(ctx context.Context, p *pending, cb Callback) (*Login, error) {
+	a := p.account()
+	if cb.Error != "" {
+		return nil, e.denied(ctx, p, cb)
+	}
+	if err := e.store.Ready(ctx, grantRoom); err != nil {
+		return nil, &UnavailableError{Account: a, Reason: "the login cannot be stored", Err: err}
+	}
+	key, err := loadDPoPKey(p.DPoP.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("login to %s: %w", a, err)
+	}
+	form := url.Values{
+		"grant_type": {"authorization_code"}, "code": {cb.Code.Reveal()},
+		"redirect_uri": {p.RedirectURI}, "code_verifier": {p.Verifier.Reveal()},
+	}
+	if p.Resource != "" {
+		form.Set("resource", p.Resource)
+	}
+	w := e.web(p.Bounds)
+	defer w.close()
+	answer, err := e.post(ctx, w, tokenCall{endpoint: p.TokenEndpoint, form: form, client: p.Client, proof: key})
+	if err != nil {
+		if refusedWith(err, "invalid_client", "unauthorized_client") {
+			e.forgetClient(ctx, p.Bind, p.Group, p.Client)
+		}
+		return nil, fmt.Errorf("login to %s: trade the code: %w", a, err)
+	}
+	return e.storeGrant(ctx, p, answer)
+}
+
+// storeGrant makes the answer durable before anybody uses it.
+func (e *Engine) storeGrant(ctx context.Context, p *pending, answer *tokenAnswer) (*Login, error) {
+	a := p.account()
+	g := &grant{
+		Flow: p.Flow, ServerURL: p.ServerURL, Issuer: p.Issuer, TokenEndpoint: p.TokenEndpoint, RevocationEndpoint: p.RevocationEndpoint,
+		Client: p.Client, Bind: p.Bind, Group: p.Group, Bounds: p.Bounds, Resource: p.Resource, Audience: p.Audience,
+		Requested: p.Requested, DPoP: p.DPoP,
+	}
+	if err := bound(g, answer); err != nil {
+		return nil, fmt.Errorf("login to %s: %w", a, err)
+	}
+	g.take(answer)
+	if err := e.persist(ctx, func(ctx context.Context) error { return e.storeLogin(ctx, a, g) }); err != nil {
+		return nil, err
+	}
+	e.closeStep(ctx, a)
+	e.verdicts.clear(a)
+	e.clearAttempts(ctx, a)
+	e.tell(a, event.GrantStored, g.Expires, "")
+	return g.login(a), nil
+}
+
+// bound refuses tokens that anybody could use where bound ones were asked for.
+func bound(g *grant, answer *tokenAnswer) error {
+	if !g.DPoP.IsZero() && answer.typ != "DPoP" {
+		return fmt.Errorf("%w: it issued a token that is not bound to our key; turn oauth.dpop off if it does not support DPoP", ErrRefused)
+	}
+	if g.DPoP.IsZero() && answer.typ != "Bearer" {
+		return fmt.Errorf("%w: it issued a token of a type that was not asked for", ErrRefused)
+	}
+	return nil
+}
+
+// persist tries hard to write something that cannot be had again.
+func (e *Engine) persist(ctx context.Context, write func(context.Context) error) error {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := write(ctx)
+		if err == nil || !errors.Is(err, vault.ErrUnavailable) || ctx.Err() != nil {
+			return err
+		}
+		e.log.Warn("a login cannot be stored yet", "error", err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// denied turns the server's refusal into an error, and learns from it.
+func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
+	a := p.account()
+	d := &DeniedError{Account: a, Code: "an error", Words: describe(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.command())}
+	if codeShape.MatchString(cb.Error) {
+		d.Code = cb.Error
+	}
+	switch cb.Error {
+	case "invalid_target":
+		if p.Resource != "" {
+			e.rememberOmit(ctx, p.Bind)
+			d.Hint = fmt.Sprintf("the next `%s` leaves the resource parameter out; set oauth.resource to fix it", a.command())
+		}
+	case "invalid_scope":
+		d.Hint = "set oauth.scopes to what the provider offers"
+	case "invalid_client", "unauthorized_client":
+		e.forgetClient(ctx, p.Bind, p.Group, p.Client)
+	}
+	return d
+}

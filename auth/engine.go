@@ -1,0 +1,151 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Options steer an Engine. The zero value works.
+type Options struct {
+	// ClientName is the name a provider shows on its consent page. Default "usher".
+	ClientName string
+	// ClientURI is a page about the client. Default: none.
+	ClientURI string
+	// PublicCallback is the redirect address of a hosted gateway,
+	// `<publicUrl>/oauth/callback`; whoever serves it mounts CallbackHandler
+	// there. Default: a loopback address.
+	PublicCallback string
+	// Events hears of grants that were stored, refreshed, lost or removed.
+	Events *event.Bus[event.Event]
+	// Log hears warnings. Default: discard.
+	Log *slog.Logger
+	// TLS is used for all requests to authorization servers. Default: the system's.
+	TLS *tls.Config
+	// RoundTripper carries the engine's own requests in place of the network, for
+	// tests and for programs with a network of their own. The guard against
+	// private addresses is then theirs. Default: the guarded network.
+	RoundTripper http.RoundTripper
+}
+
+// Engine logs accounts in and keeps them so. All methods may be called from any
+// goroutine. Several engines, in several processes, may share one store.
+type Engine struct {
+	store    vault.Store
+	opt      Options
+	log      *slog.Logger
+	flights  singleflight.Group
+	tokens   tokenBook
+	nonces   nonceBook
+	grants   grantCache
+	listener listener
+	waiting  waitBook
+	polls    pollBook
+	verdicts verdictBook
+	unsaved  unsavedBook
+	seed     string // makes this process renew at other moments than its neighbours
+
+	life context.Context // ends with Close
+	stop context.CancelFunc
+
+	mu     sync.Mutex // guards closed, and adding to work
+	closed bool
+	work   sync.WaitGroup
+}
+
+// New returns an engine that keeps everything in store, which stays the caller's.
+func New(store vault.Store, options *Options) *Engine {
+	e := &Engine{store: store, seed: rand.Text()}
+	if options != nil {
+		e.opt = *options
+	}
+	if e.opt.ClientName == "" {
+		e.opt.ClientName = "usher"
+	}
+	e.log = e.opt.Log
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	e.life, e.stop = context.WithCancel(context.Background())
+	return e
+}
+
+// Close ends waiting, polling and listening, and waits for requests to
+// authorization servers that are under way: their answers may be worth a login.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.stop()
+	e.listener.close()
+	e.work.Wait()
+	return nil
+}
+
+// spawn runs f in a goroutine that Close waits for; false after Close.
+func (e *Engine) spawn(f func()) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
+	}
+	e.work.Go(f)
+	return true
+}
+
+// enter is spawn for a goroutine that runs already; it ends with work.Done.
+func (e *Engine) enter() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
+	}
+	e.work.Add(1)
+	return true
+}
+
+// detached runs work to its end whatever the caller does meanwhile: an answer of a
+// token endpoint must be stored even if nobody waits for it any more. Work gets
+// the caller's values, limit for its time, and survives Close.
+func detached[T any](ctx context.Context, e *Engine, limit time.Duration, work func(context.Context) (T, error)) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result, 1)
+	ok := e.spawn(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		defer cancel()
+		v, err := work(ctx)
+		done <- result{v, err}
+	})
+	var none T
+	if !ok {
+		return none, ErrClosed
+	}
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// tell publishes what happened to a grant.
+func (e *Engine) tell(a Account, change string, expires time.Time, reason string) {
+	if e.opt.Events == nil {
+		return
+	}
+	h := a.header()
+	h.At = time.Now()
+	e.opt.Events.Publish(event.GrantChanged{Header: h, Change: change, Expires: expires, Reason: reason})
+}

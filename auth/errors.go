@@ -1,0 +1,112 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that callers branch on.
+var (
+	// ErrNeedsLogin: a person has to log in, see [NeedsLoginError].
+	ErrNeedsLogin = errors.New("a login is needed")
+	// ErrUnknownState: no login waits for this answer. It may be finished, too
+	// old, or somebody else's.
+	ErrUnknownState = errors.New("no login waits for this answer")
+	// ErrBeingCompleted: another process or request is finishing this login.
+	ErrBeingCompleted = errors.New("this login is being completed already")
+	// ErrIssuer: the answer names another authorization server than the one
+	// asked. The pending login stays as it was.
+	ErrIssuer = errors.New("the answer comes from another authorization server than the one asked")
+	// ErrBadPaste: the pasted text is not the answer to this login, which stays
+	// as it was.
+	ErrBadPaste = errors.New("the pasted text is not the answer to this login")
+	// ErrDenied: the person or the provider said no.
+	ErrDenied = errors.New("the login was denied")
+	// ErrExpired: the login was not finished in time.
+	ErrExpired = errors.New("the login was not finished in time")
+	// ErrReplaced: a newer login of the same account took this one's place.
+	ErrReplaced = errors.New("a newer login of this account took its place")
+	// ErrStepUp: the server keeps asking for more permission than it is given.
+	ErrStepUp = errors.New("the server keeps asking for more permission")
+	// ErrNoClient: there is no way to get a client id.
+	ErrNoClient = errors.New("no client id")
+	// ErrUnavailable: the authorization server or the store does not work right
+	// now; the grant is kept and trying later is right. See [UnavailableError].
+	ErrUnavailable = errors.New("not possible right now")
+	// ErrRefused: the authorization server said no, see [TokenError].
+	ErrRefused = errors.New("refused by the authorization server")
+	// ErrNoFlow: this flow is not possible here.
+	ErrNoFlow = errors.New("this way to log in is not possible here")
+	// ErrClosed: the engine was closed.
+	ErrClosed = errors.New("the login engine is closed")
+)
+
+// NeedsLoginError says why a person has to log in and with which command. It is
+// [ErrNeedsLogin].
+type NeedsLoginError struct {
+	Account Account
+	// Reason is for people, without secrets.
+	Reason string
+	// Command is the next step, such as "usher login linear@work".
+	Command string
+	// Scopes is what the next login will ask for when the server wants more
+	// permission; nil otherwise.
+	Scopes []string
+}
+
+func (e *NeedsLoginError) Error() string {
+	return fmt.Sprintf("%s: %v: %s; run `%s`", e.Account, ErrNeedsLogin, e.Reason, e.Command)
+}
+
+// Is makes errors.Is(err, ErrNeedsLogin) hold.
+func (e *NeedsLoginError) Is(target error) bool { return target == ErrNeedsLogin }
+
+func needsLogin(a Account, format string, args ...any) *NeedsLoginError {
+	return &NeedsLoginError{Account: a, Reason: fmt.Sprintf(format, args...), Command: a.command()}
+}
+
+// UnavailableError says that a login could not be renewed for a reason that will
+// pass. Nothing is lost. It is [ErrUnavailable].
+type UnavailableError struct {
+	Account Account
+	Reason  string
+	// RetryAfter is how long nothing will be tried.
+	RetryAfter time.Duration
+	Err        error // the cause, if there is one beyond Reason
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("renew the login of %s: %v: %s (the login is kept; next try in %v)",
+		e.Account, ErrUnavailable, e.Reason, e.RetryAfter.Round(time.Second))
+}
+
+// Is makes errors.Is(err, ErrUnavailable) hold.
+func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// DeniedError carries the provider's words from a callback whose origin was
+// verified. It is [ErrDenied]. The words are foreign: whoever shows them escapes
+// them for the medium; control characters are gone already.
+type DeniedError struct {
+	Account Account
+	Code    string // such as access_denied
+	Words   string // the provider's description, perhaps empty
+	Hint    string // the next step
+}
+
+func (e *DeniedError) Error() string {
+	msg := fmt.Sprintf("login to %s: the authorization server answered %s", e.Account, e.Code)
+	if e.Words != "" {
+		msg += ": " + e.Words
+	}
+	if e.Hint != "" {
+		msg += "; " + e.Hint
+	}
+	return msg
+}
+
+// Is makes errors.Is(err, ErrDenied) hold.
+func (e *DeniedError) Is(target error) bool { return target == ErrDenied }

@@ -1,0 +1,203 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+// grant is everything needed to act for an account later: what was given, by whom,
+// to which client, and for which resource. It is the record of kind vault.KindGrant.
+type grant struct {
+	// Generation grows with every write, across logins too.
+	Generation int64  `json:"generation"`
+	Flow       Flow   `json:"flow"`
+	ServerURL  string `json:"server_url"`
+
+	Issuer             string `json:"issuer,omitempty"`
+	TokenEndpoint      string `json:"token_endpoint"`
+	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
+	Client             client `json:"client"`
+	// Bind and Group are what the client is registered under, if it is.
+	Bind   string `json:"bind,omitempty"`
+	Group  string `json:"group,omitempty"`
+	Bounds bounds `json:"bounds,omitzero"`
+
+	Resource  string   `json:"resource,omitempty"`
+	Audience  string   `json:"audience,omitempty"`
+	Requested []string `json:"requested_scopes,omitempty"`
+	Scopes    []string `json:"scopes,omitempty"`
+
+	Access   kept      `json:"access_token"`
+	Refresh  kept      `json:"refresh_token,omitzero"`
+	Type     string    `json:"token_type"`
+	DPoP     kept      `json:"dpop_key,omitzero"`
+	Obtained time.Time `json:"obtained"`
+	// Expires is zero when it is not known: the token is used until it is refused.
+	Expires time.Time                  `json:"expires,omitzero"`
+	Extra   map[string]json.RawMessage `json:"extra,omitempty"`
+
+	// Ended is set when the authorization server has confirmed that the grant is
+	// over. The record stays: it says why.
+	Ended *ending `json:"ended,omitempty"`
+
+	version int64 // of the record it was read from
+}
+
+// ending says when and why a grant ended.
+type ending struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+}
+
+// LogValue keeps the tokens out of logs.
+func (g grant) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int64("generation", g.Generation), slog.String("issuer", g.Issuer), slog.Any("access", g.Access.Secret))
+}
+
+// take puts the tokens of an answer into the grant. A refresh token that the answer
+// does not replace stays good.
+func (g *grant) take(a *tokenAnswer) {
+	g.Obtained = time.Now()
+	g.Access, g.Type, g.Ended = kept{a.access}, a.typ, nil
+	if !a.refresh.IsZero() {
+		g.Refresh = kept{a.refresh}
+	}
+	g.Expires = time.Time{}
+	if a.life > 0 {
+		g.Expires = g.Obtained.Add(a.life)
+	}
+	switch {
+	case a.scopes != nil:
+		g.Scopes = a.scopes
+	case g.Scopes == nil:
+		g.Scopes = g.Requested // RFC 6749, section 5.1: left out when they are the same
+	}
+	if len(a.extra) > 0 {
+		g.Extra = a.extra
+	}
+}
+
+// expired reports whether the token is past its known life.
+func (g *grant) expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
+
+// suits reports why a grant must not be used towards a server at this address; nil
+// when it may. Tokens go only to the resource they were issued for.
+func (g *grant) suits(serverURL string) error {
+	now, err := url.Parse(serverURL)
+	if err != nil {
+		return errors.New("the server's address cannot be read")
+	}
+	then, err := url.Parse(g.ServerURL)
+	if err != nil || origin(then) != origin(now) {
+		return fmt.Errorf("the login was for %s and the server is now at %s", hostOf(g.ServerURL), hostOf(serverURL))
+	}
+	if canonical(then) == canonical(now) || g.Resource != "" && covers(g.Resource, now) == nil {
+		return nil
+	}
+	return errors.New("the login was for another path of this host")
+}
+
+// loadGrant reads an account's grant from the store; nil when there is none.
+func (e *Engine) loadGrant(ctx context.Context, a Account) (*grant, error) {
+	rec, err := e.store.Get(ctx, a.key(vault.KindGrant))
+	if errors.Is(err, vault.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the login of %s: %w", a, err)
+	}
+	return decodeGrant(rec)
+}
+
+func decodeGrant(rec vault.Record) (*grant, error) {
+	g := &grant{version: rec.Version}
+	if err := json.Unmarshal(rec.Data, g); err != nil {
+		// The error of encoding/json may quote the data.
+		return nil, &vault.CorruptError{Key: rec.Key, Err: errors.New("it is not a login as this version writes it")}
+	}
+	return g, nil
+}
+
+func (g *grant) encode() ([]byte, error) { return json.Marshal(g) }
+
+// grantRoom is how much room a grant may need in the store.
+const grantRoom = 64 << 10
+
+// storeLogin writes the grant of a new login over whatever was there. A refresh of
+// the old grant that is under way then finds the record changed and lets it be.
+func (e *Engine) storeLogin(ctx context.Context, a Account, g *grant) error {
+	key := a.key(vault.KindGrant)
+	rec, err := vault.Update(ctx, e.store, key, func(old []byte) ([]byte, error) {
+		var before grant
+		_ = json.Unmarshal(old, &before) // only its counter is wanted; a new login replaces even a damaged one
+		g.Generation = before.Generation + 1
+		return g.encode()
+	})
+	if err != nil {
+		return fmt.Errorf("store the login of %s: %w", a, err)
+	}
+	g.version = rec.Version
+	e.grants.put(a, g)
+	e.tokens.minted(g.Access.Secret)
+	return nil
+}
+
+// grantLife is how long a grant that was read is used before it is read again, so
+// that what other processes did is noticed soon and not every request costs a read.
+const grantLife = time.Second
+
+// grantCache holds what was last read. Grants in it are never changed.
+type grantCache struct {
+	mu sync.Mutex // guards by
+	by map[Account]cachedGrant
+}
+
+type cachedGrant struct {
+	g  *grant // nil: there was none
+	at time.Time
+}
+
+func (c *grantCache) get(a Account) (cachedGrant, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	got, ok := c.by[a]
+	return got, ok
+}
+
+func (c *grantCache) put(a Account, g *grant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by == nil || len(c.by) > 10_000 {
+		c.by = map[Account]cachedGrant{}
+	}
+	c.by[a] = cachedGrant{g, time.Now()}
+}
+
+// current returns the account's grant, nil when there is none. While the store
+// cannot be reached, what was last read goes on to be used.
+func (e *Engine) current(ctx context.Context, a Account) (*grant, error) {
+	if g := e.fromMemory(ctx, a); g != nil {
+		return g, nil
+	}
+	cached, ok := e.grants.get(a)
+	if ok && time.Since(cached.at) < grantLife {
+		return cached.g, nil
+	}
+	g, err := e.loadGrant(ctx, a)
+	if err != nil {
+		if ok && cached.g != nil && errors.Is(err, vault.ErrUnavailable) {
+			return cached.g, nil
+		}
+		return nil, err
+	}
+	e.grants.put(a, g)
+	return g, nil
+}

@@ -1,0 +1,254 @@
+package auth
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+)
+
+// errAddress marks a connection that was refused because of where it would go.
+var errAddress = errors.New("address refused")
+
+// guard decides which addresses the login to one server may connect to. Documents
+// and addresses found during discovery are the words of strangers: they must not
+// make this program knock at private doors. The decision is made on the resolved
+// address, when the connection is made, so that a name that changes its address
+// between check and use gains nothing.
+type guard struct {
+	bounds
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+	mu      sync.Mutex // guards proxies
+	proxies map[string]bool
+}
+
+// bounds is what a guard goes by. It is kept with logins, so that another process
+// finishes or ends them within the same bounds.
+type bounds struct {
+	Server string   `json:"server,omitempty"` // host of the configured server
+	Allow  []string `json:"allow,omitempty"`  // oauth.discovery.allow
+	Named  []string `json:"named,omitempty"`  // hosts of endpoints that the configuration names
+}
+
+func newGuard(b bounds) *guard {
+	return &guard{bounds: b, proxies: map[string]bool{}, lookup: net.DefaultResolver.LookupNetIP}
+}
+
+// boundsOf reads the bounds from the configuration of a server.
+func boundsOf(srv config.Server) bounds {
+	var b bounds
+	if u, err := url.Parse(srv.URL); err == nil {
+		b.Server = strings.ToLower(u.Hostname())
+	}
+	o := oauthOf(srv)
+	b.Allow = o.Discovery.Allow
+	named := []string{o.Issuer, o.MetadataURL, o.AuthorizationEndpoint, o.TokenEndpoint, o.DeviceAuthorizationEndpoint}
+	if o.IDP != nil {
+		named = append(named, o.IDP.Issuer, o.IDP.TokenEndpoint)
+	}
+	for _, raw := range named {
+		if u, err := url.Parse(raw); err == nil && u.Hostname() != "" {
+			b.Named = union(b.Named, []string{strings.ToLower(u.Hostname())})
+		}
+	}
+	return b
+}
+
+// allowed reports whether the configuration lists the host, with or without port.
+func (g *guard) allowed(host, port string) bool {
+	return slices.ContainsFunc(g.Allow, func(a string) bool {
+		a = strings.ToLower(strings.Trim(a, "[]"))
+		return a == host || a == net.JoinHostPort(host, port)
+	})
+}
+
+// check decides about one resolved address of a host.
+func (g *guard) check(ctx context.Context, host, port string, ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	class := addressClass(ip)
+	if class == "" || g.allowed(host, port) {
+		return nil
+	}
+	if class != linkLocal && slices.Contains(g.Named, host) {
+		return nil
+	}
+	if g.serverIsAt(ctx, ip, class) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is at %s, a %s address; add %q to oauth.discovery.allow if that is right", errAddress, clean(host, 100), ip, class, clean(host, 100))
+}
+
+// serverIsAt reports whether the configured server itself is at ip, so that asking
+// there reaches nothing the user has not named. Link-local addresses, which hold
+// the metadata services of clouds, count only when they are written out.
+func (g *guard) serverIsAt(ctx context.Context, ip netip.Addr, class string) bool {
+	if own, err := netip.ParseAddr(g.Server); err == nil {
+		own = own.Unmap()
+		return own == ip || own.IsLoopback() && ip.IsLoopback()
+	}
+	if g.Server == "localhost" {
+		return ip.IsLoopback()
+	}
+	if class == linkLocal || g.Server == "" {
+		return false
+	}
+	addrs, err := g.lookup(ctx, "ip", g.Server)
+	if err != nil || len(addrs) == 0 {
+		return false
+	}
+	// A name with a public address beside the private one is not a private name.
+	return slices.ContainsFunc(addrs, func(a netip.Addr) bool { return a.Unmap() == ip }) &&
+		!slices.ContainsFunc(addrs, func(a netip.Addr) bool { return addressClass(a.Unmap()) == "" })
+}
+
+const linkLocal = "link-local or metadata"
+
+// reserved lists networks that are not the public internet and that net/netip has
+// no word for.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),       // this network
+	netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT
+	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
+	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
+	netip.MustParsePrefix("198.51.100.0/24"), // documentation
+	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
+	netip.MustParsePrefix("64:ff9b:1::/48"),  // local translation
+	netip.MustParsePrefix("100::/64"),        // discard
+	netip.MustParsePrefix("2001:db8::/32"),   // documentation
+	netip.MustParsePrefix("fec0::/10"),       // site-local
+}
+
+// carriers lists networks whose addresses hold an IPv4 address, and at which byte.
+var carriers = []struct {
+	net netip.Prefix
+	at  int
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), 12}, // NAT64
+	{netip.MustParsePrefix("2002::/16"), 2},     // 6to4
+	{netip.MustParsePrefix("::/96"), 12},        // IPv4-compatible
+}
+
+// addressClass says in which way an address is not public; "" when it is.
+func addressClass(ip netip.Addr) string {
+	ip = ip.Unmap().WithZone("")
+	switch {
+	case !ip.IsValid() || ip.IsUnspecified():
+		return "unspecified"
+	case ip.IsLoopback():
+		return "loopback"
+	case ip.IsLinkLocalUnicast(), ip == netip.MustParseAddr("fd00:ec2::254"), ip == netip.MustParseAddr("100.100.100.200"):
+		return linkLocal
+	case ip.IsPrivate():
+		return "private"
+	case ip.IsMulticast():
+		return "multicast"
+	}
+	for _, p := range reserved {
+		if p.Contains(ip) {
+			return "reserved"
+		}
+	}
+	for _, c := range carriers {
+		if c.net.Contains(ip) {
+			raw := ip.As16()
+			return addressClass(netip.AddrFrom4([4]byte(raw[c.at : c.at+4])))
+		}
+	}
+	return ""
+}
+
+// dial connects to addr if the guard lets it.
+func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+	if !g.isProxy(addr) {
+		d.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+			ap, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return fmt.Errorf("%w: %s", errAddress, address)
+			}
+			return g.check(ctx, host, port, ap.Addr())
+		}
+	}
+	return d.DialContext(ctx, network, addr)
+}
+
+// proxy finds the proxy of the environment. Behind one the resolved address is not
+// ours to see, so the name itself must not be a private address.
+func (g *guard) proxy(req *http.Request) (*url.URL, error) {
+	p, err := http.ProxyFromEnvironment(req)
+	if p == nil || err != nil {
+		return p, err
+	}
+	host, port := req.URL.Hostname(), req.URL.Port()
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if err := g.check(req.Context(), host, port, ip); err != nil {
+			return nil, err
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pport := p.Port()
+	if pport == "" {
+		pport = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[p.Scheme]
+	}
+	if pport == "" {
+		pport = "80"
+	}
+	g.proxies[net.JoinHostPort(p.Hostname(), pport)] = true
+	return p, nil
+}
+
+func (g *guard) isProxy(addr string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.proxies[addr]
+}
+
+// web is the engine's way to authorization servers on behalf of one server's login.
+type web struct {
+	rt    http.RoundTripper
+	owned *http.Transport
+}
+
+// web returns a guarded way out. The caller closes it.
+func (e *Engine) web(b bounds) *web {
+	if e.opt.RoundTripper != nil {
+		return &web{rt: e.opt.RoundTripper}
+	}
+	g := newGuard(b)
+	var tlsConfig *tls.Config
+	if e.opt.TLS != nil {
+		tlsConfig = e.opt.TLS.Clone()
+	}
+	t := &http.Transport{
+		Proxy: g.proxy, DialContext: g.dial, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, DisableCompression: true,
+	}
+	return &web{rt: t, owned: t}
+}
+
+func (w *web) close() {
+	if w.owned != nil {
+		w.owned.CloseIdleConnections()
+	}
+}

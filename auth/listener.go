@@ -1,0 +1,291 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Bounds of a client of the listener.
+const (
+	headerTimeout  = 5 * time.Second
+	readTimeout    = 10 * time.Second
+	writeTimeout   = 2 * time.Minute // the code is traded before the page is written
+	maxHeaderBytes = 16 << 10
+	goodbye        = 2 * time.Second
+)
+
+const (
+	callbackPath = "/callback"
+	// identityPath tells another usher whose listener this is.
+	identityPath   = "/.well-known/usher-callback"
+	identityHeader = "Usher-Callback"
+)
+
+// listener takes the answers of consent pages on loopback addresses: one for all
+// logins of the process, told apart by their state, and one more for each port that
+// a configured redirect address demands.
+type listener struct {
+	mu      sync.Mutex // guards everything below
+	main    string     // base address of the shared one; "" before it is needed
+	ports   map[string]map[string]bool
+	servers []*http.Server
+	closed  bool
+}
+
+// memory is what the store remembers for the listeners of all processes.
+type memory struct {
+	// Port is tried first, for providers that compare redirect addresses to the
+	// letter.
+	Port int `json:"port"`
+	// ID tells listeners that share a store from others.
+	ID string `json:"id"`
+}
+
+func memoryKey() vault.Key { return vault.LocalKey("listener", "loopback") }
+
+// listenerMemory reads the memory, or makes it. Without a store there is none, and
+// any port is as good.
+func (e *Engine) listenerMemory(ctx context.Context) memory {
+	var m memory
+	rec, err := vault.Update(ctx, e.store, memoryKey(), func(old []byte) ([]byte, error) {
+		m = memory{}
+		_ = json.Unmarshal(old, &m) // nonsense is replaced
+		if m.ID != "" && m.Port != 0 {
+			return nil, errKnown
+		}
+		m = memory{Port: freePort(), ID: rand.Text()}
+		return json.Marshal(m)
+	})
+	if err != nil && !errors.Is(err, errKnown) || err == nil && json.Unmarshal(rec.Data, &m) != nil {
+		return memory{}
+	}
+	return m
+}
+
+var errKnown = errors.New("known already")
+
+// freePort names a port that nobody uses right now.
+func freePort() int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// loopbackAddress is the redirect address of this process. With listen it answers
+// there from now on.
+func (e *Engine) loopbackAddress(ctx context.Context, listen bool) (string, error) {
+	e.listener.mu.Lock()
+	main := e.listener.main
+	e.listener.mu.Unlock()
+	if main != "" {
+		return main + callbackPath, nil
+	}
+	m := e.listenerMemory(ctx)
+	if !listen {
+		port := m.Port
+		if port == 0 {
+			port = freePort()
+		}
+		return "http://127.0.0.1:" + strconv.Itoa(port) + callbackPath, nil
+	}
+	main, err := e.listener.start(e, m)
+	if err != nil {
+		return "", fmt.Errorf("listen for the answer of the login page: %w; use paste-back instead", err)
+	}
+	return main + callbackPath, nil
+}
+
+// start opens the shared listener, on the remembered port if it is free.
+func (l *listener) start(e *Engine, m memory) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.main != "" {
+		return l.main, nil
+	}
+	if l.closed {
+		return "", ErrClosed
+	}
+	first, host, err := openLoopback(m.Port)
+	if err != nil {
+		return "", err
+	}
+	port := strconv.Itoa(first.Addr().(*net.TCPAddr).Port)
+	l.serve(e, first, port, callbackPath, m.ID)
+	if host == "127.0.0.1" {
+		// For providers that take http://localhost only: browsers may try this first.
+		if second, err := net.Listen("tcp6", net.JoinHostPort("::1", port)); err == nil {
+			l.serve(e, second, port, callbackPath, m.ID)
+		}
+	}
+	l.main = "http://" + net.JoinHostPort(host, port)
+	return l.main, nil
+}
+
+// openLoopback listens on a loopback address: the wanted port, else any.
+func openLoopback(port int) (net.Listener, string, error) {
+	var first error
+	for _, try := range []struct {
+		network, host string
+		port          int
+	}{{"tcp4", "127.0.0.1", port}, {"tcp4", "127.0.0.1", 0}, {"tcp6", "::1", port}, {"tcp6", "::1", 0}} {
+		l, err := net.Listen(try.network, net.JoinHostPort(try.host, strconv.Itoa(try.port)))
+		if err == nil {
+			return l, try.host, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, "", first
+}
+
+// listenOn makes sure that a configured redirect address is answered: by this
+// process, or by another one that shares the store and holds the port already.
+func (l *listener) listenOn(e *Engine, u *url.URL) error {
+	if u.Scheme != "http" || !loopbackName(u.Hostname()) {
+		return nil // not ours to answer: pasted, or served by a gateway
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	path := u.Path
+	if path == "" {
+		path = "/"
+	}
+	m := e.listenerMemory(e.life)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	if paths, ok := l.ports[port]; ok {
+		paths[path] = true
+		return nil
+	}
+	hosts := []string{u.Hostname()}
+	if u.Hostname() == "localhost" {
+		hosts = []string{"127.0.0.1", "::1"}
+	}
+	opened := 0
+	var first error
+	for _, host := range hosts {
+		ln, err := net.Listen("tcp", net.JoinHostPort(host, port))
+		if err == nil {
+			opened++
+			l.serve(e, ln, port, path, m.ID)
+		} else if first == nil {
+			first = err
+		}
+	}
+	if opened > 0 || heldByFriend(hosts[0], port, m.ID) {
+		return nil
+	}
+	return fmt.Errorf("listen on port %s of oauth.redirectUri: %w; stop the program that uses it, or use paste-back", port, first)
+}
+
+// heldByFriend reports whether the port is held by a process with the same store,
+// which then finishes our login too.
+func heldByFriend(host, port, id string) bool {
+	if id == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+identityPath, nil)
+	if err != nil {
+		return false
+	}
+	t := &http.Transport{DisableKeepAlives: true}
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.Header.Get(identityHeader) == id
+}
+
+// serve answers on ln; it needs mu.
+func (l *listener) serve(e *Engine, ln net.Listener, port, path, id string) {
+	if l.ports == nil {
+		l.ports = map[string]map[string]bool{}
+	}
+	if l.ports[port] == nil {
+		l.ports[port] = map[string]bool{}
+	}
+	l.ports[port][path] = true
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !ownHost(r.Host, port):
+			writePage(w, http.StatusMisdirectedRequest, pageStray)
+		case r.URL.Path == identityPath:
+			w.Header().Set(identityHeader, id)
+			w.WriteHeader(http.StatusNoContent)
+		case !l.answers(port, r.URL.Path):
+			writePage(w, http.StatusNotFound, pageStray)
+		default:
+			e.callback(w, r)
+		}
+	})
+	srv := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	srv.SetKeepAlivesEnabled(false)
+	l.servers = append(l.servers, srv)
+	if !e.spawn(func() { _ = srv.Serve(ln) }) { // ends with http.ErrServerClosed
+		_ = ln.Close()
+	}
+}
+
+func (l *listener) answers(port, path string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ports[port][path]
+}
+
+// ownHost reports whether a request was meant for this listener, and not for a
+// stranger's name that resolves here.
+func ownHost(hostport, port string) bool {
+	host, p, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, p = hostport, "80"
+	}
+	return p == port && loopbackName(host)
+}
+
+// close lets pages that are being written reach the browser, then ends.
+func (l *listener) close() {
+	l.mu.Lock()
+	l.closed = true
+	servers := l.servers
+	l.servers = nil
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, s := range servers {
+		wg.Go(func() {
+			if s.Shutdown(ctx) != nil {
+				_ = s.Close()
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,145 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+const maxPaste = 16 << 10
+
+// Pasted is what a person pasted, taken apart.
+type Pasted struct {
+	Callback
+	// Address is the pasted address without its query; nil when only parameters or
+	// a bare code were pasted.
+	Address *url.URL
+}
+
+// ParsePaste reads what a person copied after a login: the whole address the
+// browser ended at, its query, `code#state`, or the bare code, with the wrapping,
+// quoting and escaping that terminals and chat programs add. Errors do not repeat
+// the text.
+func ParsePaste(text string) (Pasted, error) {
+	if len(text) > maxPaste {
+		return Pasted{}, fmt.Errorf("%w: it is too long", ErrBadPaste)
+	}
+	word, err := oneWord(text)
+	if err != nil {
+		return Pasted{}, err
+	}
+	lower := strings.ToLower(word)
+	switch {
+	case strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://"):
+		return parsePastedURL(word)
+	case strings.Contains(word, "code=") || strings.Contains(word, "error="):
+		return parsePastedQuery(strings.TrimPrefix(word, "?"))
+	case strings.Contains(word, "://"):
+		return Pasted{}, fmt.Errorf("%w: it is an address of another kind", ErrBadPaste)
+	}
+	code, state, _ := strings.Cut(word, "#")
+	if len(code) < 4 || !headerSafe(code) || !headerSafe(state+"x") {
+		return Pasted{}, fmt.Errorf("%w: it is neither an address nor a code", ErrBadPaste)
+	}
+	return Pasted{Callback: Callback{Code: vault.NewSecret(code), State: state}}, nil
+}
+
+// oneWord undoes wrapping and quoting.
+func oneWord(text string) (string, error) {
+	fields := strings.Fields(strings.ReplaceAll(text, "&amp;", "&"))
+	isURL := func(s string) bool {
+		return strings.HasPrefix(unquote(s), "http://") || strings.HasPrefix(unquote(s), "https://")
+	}
+	answers := func(s string) bool { return strings.Contains(s, "code=") || strings.Contains(s, "error=") }
+	switch urls := slices.DeleteFunc(slices.Clone(fields), func(s string) bool { return !isURL(s) }); {
+	case len(fields) == 0:
+		return "", fmt.Errorf("%w: it is empty", ErrBadPaste)
+	case len(fields) == 1:
+		return unquote(fields[0]), nil
+	case len(urls) == 1 && isURL(fields[0]) && strings.Contains(text, "\n") && !strings.Contains(strings.TrimSpace(text), " "):
+		return unquote(strings.Join(fields, "")), nil // an address wrapped over lines
+	default:
+		found := slices.DeleteFunc(urls, func(s string) bool { return !answers(s) })
+		if len(found) == 1 {
+			return unquote(found[0]), nil
+		}
+	}
+	return "", fmt.Errorf("%w: it holds several lines or words; paste only the address the browser ended at", ErrBadPaste)
+}
+
+func unquote(s string) string { return strings.Trim(s, "\"'`<>()[],;") }
+
+func parsePastedURL(word string) (Pasted, error) {
+	u, err := url.Parse(word)
+	if err != nil {
+		return Pasted{}, fmt.Errorf("%w: the address cannot be read", ErrBadPaste)
+	}
+	p, err := parsePastedQuery(u.RawQuery)
+	if err != nil {
+		return Pasted{}, err
+	}
+	u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
+	p.Address = u
+	return p, nil
+}
+
+func parsePastedQuery(raw string) (Pasted, error) {
+	raw, _, _ = strings.Cut(raw, "#")
+	q, err := url.ParseQuery(raw)
+	if err != nil {
+		return Pasted{}, fmt.Errorf("%w: its parameters cannot be read", ErrBadPaste)
+	}
+	if q.Has("response_type") || q.Has("code_challenge") {
+		return Pasted{}, fmt.Errorf("%w: it is the address of the login page; log in there and paste the address you end at", ErrBadPaste)
+	}
+	cb, err := ReadCallback(q)
+	if err != nil {
+		return Pasted{}, err
+	}
+	if cb.Code.IsZero() && cb.Error == "" {
+		return Pasted{}, fmt.Errorf("%w: it has neither a code nor an error; it must be the address you end at after logging in", ErrBadPaste)
+	}
+	if cb.State == "" {
+		return Pasted{}, fmt.Errorf("%w: it has no state", ErrBadPaste)
+	}
+	return Pasted{Callback: cb}, nil
+}
+
+// Paste finishes a login with pasted text. State is that of the login the person is
+// looking at; with an empty one, text that names its own login may finish any. Text
+// that does not fit leaves all logins as they were ([ErrBadPaste]).
+func (e *Engine) Paste(ctx context.Context, state, text string) (*Login, error) {
+	got, err := ParsePaste(text)
+	if err != nil {
+		return nil, err
+	}
+	if got.State == "" {
+		if state == "" {
+			return nil, fmt.Errorf("%w: a bare code does not say which login it is for; paste the whole address", ErrBadPaste)
+		}
+		got.State = state
+	}
+	p, err := e.findPending(ctx, got.State)
+	if err != nil {
+		return nil, err
+	}
+	if state != "" && got.State != state {
+		return nil, fmt.Errorf("%w: it answers the login to %s", ErrBadPaste, p.account())
+	}
+	if got.Address != nil && !sameAddress(got.Address, p.RedirectURI) {
+		return nil, fmt.Errorf("%w: it is not the address this login comes back to (%s)", ErrBadPaste, p.RedirectURI)
+	}
+	if got.Address == nil && !got.HasIss && p.IssParameter {
+		return nil, fmt.Errorf("%w: this provider names itself in the address, which has to be checked; paste the whole address", ErrBadPaste)
+	}
+	return e.Complete(ctx, got.Callback)
+}
+
+func sameAddress(got *url.URL, want string) bool {
+	w, err := url.Parse(want)
+	return err == nil && origin(got) == origin(w) && strings.TrimSuffix(got.Path, "/") == strings.TrimSuffix(w.Path, "/")
+}

@@ -1,0 +1,219 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+// pendingLife is how long a person has to consent.
+const pendingLife = 10 * time.Minute
+
+// Flow is a way to log in.
+type Flow string
+
+// The flows. The first is used with a browser on this machine, by paste-back and
+// by a hosted callback: they differ only in how the answer comes back.
+const (
+	FlowCode              Flow = "authorization_code"
+	FlowDevice            Flow = "device_code"
+	FlowClientCredentials Flow = "client_credentials"
+	FlowJWTBearer         Flow = "jwt_bearer"
+	FlowEnterprise        Flow = "enterprise"
+)
+
+// Pending is a login that waits for a person. It holds no secret but the state, in
+// AuthorizeURL and State, which the person's browser sees too.
+type Pending struct {
+	Account      Account
+	ServerURL    string
+	Issuer       string
+	Flow         Flow
+	AuthorizeURL string // the page to open; "" for a device login
+	State        string
+	RedirectURI  string
+	Scopes       []string
+	Created      time.Time
+	Expires      time.Time
+	// Where says which process began it.
+	Where  string
+	Device *Device // set for a device login
+}
+
+// pending is the record of a login that waits, of kind vault.KindPending. It is
+// found by the hash of its state, so that neither names of records nor whoever
+// reads them can answer for a person; any process that shares the store can.
+type pending struct {
+	Principal    string   `json:"principal"`
+	Server       string   `json:"server"`
+	Label        string   `json:"label,omitempty"`
+	ServerURL    string   `json:"server_url"`
+	Flow         Flow     `json:"flow"`
+	State        kept     `json:"state"`
+	Verifier     kept     `json:"verifier,omitzero"`
+	AuthorizeURL kept     `json:"authorize_url,omitzero"`
+	RedirectURI  string   `json:"redirect_uri,omitempty"`
+	Requested    []string `json:"scopes,omitempty"`
+	Resource     string   `json:"resource,omitempty"`
+	Audience     string   `json:"audience,omitempty"`
+	DPoP         kept     `json:"dpop_key,omitzero"`
+
+	// Issuer is who must answer, and IssParameter whether it said that it would
+	// name itself.
+	Issuer             string `json:"issuer,omitempty"`
+	IssParameter       bool   `json:"iss_parameter,omitempty"`
+	TokenEndpoint      string `json:"token_endpoint"`
+	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
+	Client             client `json:"client"`
+	// Bind and Group are what the client is registered under, if it is.
+	Bind  string `json:"bind"`
+	Group string `json:"group,omitempty"`
+
+	Bounds bounds `json:"bounds,omitzero"`
+
+	Device *deviceRecord `json:"device,omitempty"`
+
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+	Where   string    `json:"where,omitempty"`
+
+	version int64
+}
+
+// LogValue keeps the secrets out of logs.
+func (p pending) LogValue() slog.Value { return slog.StringValue(p.account().String()) }
+
+func (p *pending) account() Account {
+	return Account{Principal: p.Principal, Server: p.Server, Label: p.Label}
+}
+
+// view is what callers get to see.
+func (p *pending) view() *Pending {
+	v := &Pending{
+		Account: p.account(), ServerURL: p.ServerURL, Issuer: p.Issuer, Flow: p.Flow, AuthorizeURL: p.AuthorizeURL.Reveal(),
+		State: p.State.Reveal(), RedirectURI: p.RedirectURI, Scopes: p.Requested, Created: p.Created, Expires: p.Expires, Where: p.Where,
+	}
+	if p.Device != nil {
+		d := p.Device.Device
+		v.Device = &d
+	}
+	return v
+}
+
+// newState makes the unguessable name of a login.
+func newState() string {
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw) // never fails
+	return b64.EncodeToString(raw)
+}
+
+// stateName is the part of keys that stands for a state.
+func stateName(state string) string {
+	sum := sha256.Sum256([]byte(state))
+	return hex.EncodeToString(sum[:])
+}
+
+// pendingKey is the key of a login. The principal is in the record: who receives an
+// answer knows only the state.
+func pendingKey(state string) vault.Key { return vault.LocalKey(vault.KindPending, stateName(state)) }
+
+func (e *Engine) putPending(ctx context.Context, p *pending) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	rec, err := e.store.Put(ctx, pendingKey(p.State.Reveal()), data, p.version)
+	if err != nil {
+		return fmt.Errorf("write down the login to %s: %w", p.account(), err)
+	}
+	p.version = rec.Version
+	return nil
+}
+
+// findPending returns the login with this state if it still waits, else
+// [ErrUnknownState].
+func (e *Engine) findPending(ctx context.Context, state string) (*pending, error) {
+	if state == "" {
+		return nil, ErrUnknownState
+	}
+	rec, err := e.store.Get(ctx, pendingKey(state))
+	if errors.Is(err, vault.ErrNotFound) {
+		return nil, ErrUnknownState
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the login: %w", err)
+	}
+	p, err := decodePending(rec)
+	if err != nil {
+		return nil, err
+	}
+	if !time.Now().Before(p.Expires) {
+		e.dropPending(ctx, p)
+		return nil, fmt.Errorf("%w: it is older than %v; run `%s` again", ErrUnknownState, p.Expires.Sub(p.Created), p.account().command())
+	}
+	return p, nil
+}
+
+func decodePending(rec vault.Record) (*pending, error) {
+	p := &pending{version: rec.Version}
+	if json.Unmarshal(rec.Data, p) != nil {
+		return nil, &vault.CorruptError{Key: rec.Key, Err: errors.New("it is not a pending login as this version writes it")}
+	}
+	return p, nil
+}
+
+// dropPending forgets a login. If that fails it runs out by itself.
+func (e *Engine) dropPending(ctx context.Context, p *pending) {
+	if err := e.store.Delete(ctx, pendingKey(p.State.Reveal()), p.version); err != nil && !errors.Is(err, vault.ErrNotFound) {
+		e.log.Warn("a finished login could not be removed and runs out by itself", "account", p.account().String(), "error", err)
+	}
+}
+
+// Pendings lists the logins of a principal (all when empty) that wait for a person,
+// oldest first as the store lists them.
+func (e *Engine) Pendings(ctx context.Context, principal string) ([]Pending, error) {
+	recs, err := e.store.List(ctx, vault.KindPending, vault.Local)
+	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
+		return nil, fmt.Errorf("list pending logins: %w", err)
+	}
+	var out []Pending
+	for _, rec := range recs {
+		p, err := decodePending(rec)
+		if err != nil || !time.Now().Before(p.Expires) || principal != "" && p.account().principal() != principal {
+			continue
+		}
+		out = append(out, *p.view())
+	}
+	return out, nil
+}
+
+// Cancel forgets a login that waits; it is no error if it is gone already.
+func (e *Engine) Cancel(ctx context.Context, state string) error {
+	_, err := e.store.Take(ctx, pendingKey(state))
+	if errors.Is(err, vault.ErrNotFound) {
+		return nil
+	}
+	e.waiting.finish(state, outcome{err: fmt.Errorf("%w: it was cancelled", ErrDenied)})
+	return err
+}
+
+// sweepPending removes logins that ran out. It is house-keeping; a later one will
+// do as well.
+func (e *Engine) sweepPending(ctx context.Context) (removed int) {
+	recs, _ := e.store.List(ctx, vault.KindPending, vault.Local)
+	for _, rec := range recs {
+		p, err := decodePending(rec)
+		if err == nil && !time.Now().Before(p.Expires) && e.store.Delete(ctx, rec.Key, rec.Version) == nil {
+			removed++
+		}
+	}
+	return removed
+}

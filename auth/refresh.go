@@ -1,0 +1,296 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Bounds of a renewal.
+const (
+	refreshLease = 20 * time.Second // renewed while the work goes on
+	renewLimit   = 2 * time.Minute
+	// lostWindow is how long after the first try a lost answer may be asked for
+	// again with the old refresh token.
+	lostWindow = 10 * time.Second
+	saveLimit  = 20 * time.Second
+)
+
+// renewal says what is wanted.
+type renewal struct {
+	// stale is the generation that is no good any more: a newer one is taken as it is.
+	stale int64
+	// always asks for new tokens whatever there is.
+	always bool
+	// challenge is what the server said, if that is why.
+	challenge *Challenge
+}
+
+// renew gets tokens newer than the stale ones: made here, by another goroutine or by
+// another process. Of all that want the same at once, in all processes, one asks the
+// authorization server. The work goes on when the caller leaves.
+func (e *Engine) renew(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
+	for range 3 {
+		ch := e.flights.DoChan(a.key(vault.KindGrant).String(), func() (any, error) {
+			if !e.enter() {
+				return nil, ErrClosed
+			}
+			defer e.work.Done()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewLimit)
+			defer cancel()
+			return e.renewOnce(ctx, a, srv, r)
+		})
+		select {
+		case got := <-ch:
+			if got.Err != nil {
+				return nil, got.Err
+			}
+			if g := got.Val.(*grant); r.always || g.Generation > r.stale {
+				return g, nil
+			}
+			// Joined a flight that had set out for less.
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, &UnavailableError{Account: a, Reason: "too many renewals at once", RetryAfter: time.Second}
+}
+
+// renewOnce is the whole decision, made under a lease: others in other processes
+// wait, and then find that it is done.
+func (e *Engine) renewOnce(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
+	g, err := e.loadGrant(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if r.satisfiedBy(g) {
+		e.grants.put(a, g)
+		return g, nil
+	}
+	if err := e.mayAsk(ctx, a, srv); err != nil && !r.always {
+		return nil, err
+	}
+	var out *grant
+	err = vault.Hold(ctx, e.store, "refresh/"+a.key(vault.KindGrant).String(), refreshLease, func(ctx context.Context, l vault.Lease) error {
+		g, err := e.loadGrant(ctx, a)
+		if err != nil {
+			return err
+		}
+		if r.satisfiedBy(g) {
+			out = g
+			return nil
+		}
+		if err := e.mayAsk(ctx, a, srv); err != nil && !r.always {
+			return err
+		}
+		// A refresh token can be spent once: look first whether its successor can
+		// be kept.
+		if err := e.store.Ready(ctx, grantRoom); err != nil {
+			return &UnavailableError{Account: a, Reason: "the store cannot be written, so the refresh token is not spent", RetryAfter: time.Second, Err: err}
+		}
+		// The lease may be lost while the server is asked; its answer counts anyway.
+		out, err = e.ask(context.WithoutCancel(ctx), a, srv, g, l, r)
+		return err
+	})
+	if err != nil {
+		if errors.Is(err, vault.ErrUnavailable) && !errors.Is(err, ErrUnavailable) {
+			err = &UnavailableError{Account: a, Reason: "the store is out of reach", RetryAfter: time.Second, Err: err}
+		}
+		return nil, err
+	}
+	e.grants.put(a, out)
+	return out, nil
+}
+
+// satisfiedBy reports whether there is a grant that is good enough already.
+func (r renewal) satisfiedBy(g *grant) bool {
+	return !r.always && g != nil && g.Ended == nil && g.Generation > r.stale
+}
+
+// ask gets new tokens from the authorization server and stores them.
+func (e *Engine) ask(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease, r renewal) (*grant, error) {
+	switch {
+	case machineFlow(srv) != "":
+		next, answer, err := e.obtain(ctx, a, srv, r.challenge)
+		if err != nil {
+			return nil, e.failed(ctx, a, srv, err)
+		}
+		return e.keepAnswer(ctx, a, g, next, answer, l)
+	case g == nil:
+		return nil, needsLogin(a, "there is no login")
+	case g.Ended != nil:
+		return nil, needsLogin(a, "%s", g.Ended.Reason)
+	case g.Refresh.IsZero():
+		return nil, needsLogin(a, "the token is no longer good and there is no refresh token")
+	}
+	answer, err := e.refresh(ctx, a, srv, g)
+	switch {
+	case errors.Is(err, errSuperseded):
+		return e.winner(ctx, a, g)
+	case refusedWith(err, "invalid_grant"):
+		return nil, e.endGrant(ctx, a, g, l, err)
+	case err != nil && answer != nil && !answer.refresh.IsZero():
+		e.keepRotated(ctx, a, g, answer, l)
+		return nil, e.failed(ctx, a, srv, err)
+	case err != nil:
+		return nil, e.failed(ctx, a, srv, err)
+	}
+	next := *g
+	return e.keepAnswer(ctx, a, g, &next, answer, l)
+}
+
+// errSuperseded: somebody else wrote the grant while the server was asked.
+var errSuperseded = errors.New("the grant was changed meanwhile")
+
+// refresh spends the refresh token. It asks a second time in two cases only: to make
+// sure of an invalid_grant, and, soon, when the answer was lost: servers let the
+// previous token be used once more for that.
+func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *grant) (*tokenAnswer, error) {
+	w := e.web(boundsOf(srv))
+	defer w.close()
+	start, lost, refusals := time.Now(), false, 0
+	for {
+		answer, err := e.spend(ctx, w, srv, g)
+		switch {
+		case refusedWith(err, "invalid_grant"):
+			if refusals++; refusals == 2 {
+				return nil, err
+			}
+			now, loadErr := e.loadGrant(ctx, a)
+			if loadErr != nil {
+				return nil, &TokenError{Host: hostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed while the store is out of reach", err: loadErr}
+			}
+			if now == nil || now.Generation != g.Generation {
+				return nil, errSuperseded
+			}
+		case answerLost(err) && !lost && time.Since(start) < lostWindow:
+			lost = true
+		default:
+			return answer, err
+		}
+	}
+}
+
+// spend sends one refresh request, to the endpoint recorded at login.
+func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant) (*tokenAnswer, error) {
+	key, err := loadDPoPKey(g.DPoP.Secret)
+	if err != nil {
+		return nil, err
+	}
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh.Reveal()}}
+	if g.Resource != "" {
+		form.Set("resource", g.Resource)
+	}
+	answer, err := e.post(ctx, w, tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.clientNow(srv), proof: key})
+	if err == nil {
+		err = bound(g, answer)
+	}
+	return answer, err
+}
+
+// clientNow is the grant's client, with the secret that is configured now if it is a
+// configured client: secrets are rotated.
+func (g *grant) clientNow(srv config.Server) client {
+	c, o := g.Client, oauthOf(srv)
+	if c.Source == SourceConfigured && o.ClientID == c.ID {
+		if o.ClientSecret != "" {
+			c.Secret = keep(o.ClientSecret)
+		}
+		if o.PrivateKey != "" {
+			c.Key = keep(o.PrivateKey)
+		}
+	}
+	return c
+}
+
+// keepAnswer makes new tokens durable, then lets everybody use them.
+func (e *Engine) keepAnswer(ctx context.Context, a Account, g, next *grant, answer *tokenAnswer, l vault.Lease) (*grant, error) {
+	next.Generation = 1
+	var version int64
+	if g != nil {
+		next.Generation, version = g.Generation+1, g.version
+	}
+	next.take(answer)
+	err := e.write(ctx, a, next, version, l)
+	switch {
+	case errors.Is(err, vault.ErrConflict), errors.Is(err, vault.ErrFenced):
+		return e.winner(ctx, a, g)
+	case errors.Is(err, vault.ErrUnavailable):
+		// All there is of the login is in this process now.
+		e.unsaved.put(a, next, version)
+	case err != nil:
+		return nil, fmt.Errorf("store the renewed login of %s: %w", a, err)
+	}
+	e.tokens.minted(next.Access.Secret)
+	e.clearAttempts(ctx, a)
+	e.tell(a, event.GrantRefreshed, next.Expires, "")
+	return next, nil
+}
+
+// write stores a grant under the lease, trying again while the store is out of reach.
+func (e *Engine) write(ctx context.Context, a Account, g *grant, version int64, l vault.Lease) error {
+	data, err := g.encode()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, saveLimit)
+	defer cancel()
+	return e.persist(ctx, func(ctx context.Context) error {
+		rec, err := e.store.PutFenced(ctx, a.key(vault.KindGrant), data, version, l)
+		if err == nil {
+			g.version = rec.Version
+		}
+		return err
+	})
+}
+
+// winner returns what somebody newer wrote; ours is dropped.
+func (e *Engine) winner(ctx context.Context, a Account, g *grant) (*grant, error) {
+	now, err := e.loadGrant(ctx, a)
+	switch {
+	case err != nil:
+		return nil, err
+	case now == nil:
+		return nil, needsLogin(a, "the login was removed meanwhile")
+	case now.Ended != nil:
+		return nil, needsLogin(a, "%s", now.Ended.Reason)
+	case g == nil || now.Generation > g.Generation:
+		return now, nil
+	}
+	return nil, &UnavailableError{Account: a, Reason: "another process is renewing it", RetryAfter: time.Second}
+}
+
+// endGrant writes down that the server has confirmed the end of a grant. The record
+// stays, with the reason in it.
+func (e *Engine) endGrant(ctx context.Context, a Account, g *grant, l vault.Lease, cause error) error {
+	next := *g
+	next.Generation++
+	next.Ended = &ending{At: time.Now(), Reason: fmt.Sprintf("the authorization server has ended the login (%v)", cause)}
+	if err := e.write(ctx, a, &next, g.version, l); err != nil {
+		if errors.Is(err, vault.ErrConflict) || errors.Is(err, vault.ErrFenced) {
+			if _, err := e.winner(ctx, a, g); err != nil {
+				return err
+			}
+			return &UnavailableError{Account: a, Reason: "another process has renewed it", RetryAfter: 0}
+		}
+		return fmt.Errorf("write down the end of the login of %s: %w", a, err)
+	}
+	e.grants.put(a, &next)
+	e.tell(a, event.GrantLost, time.Time{}, next.Ended.Reason)
+	return needsLogin(a, "%s", next.Ended.Reason)
+}
+
+// keepRotated saves a new refresh token out of an answer that is no good otherwise.
+func (e *Engine) keepRotated(ctx context.Context, a Account, g *grant, answer *tokenAnswer, l vault.Lease) {
+	next := *g
+	next.Refresh = kept{answer.refresh}
+	if err := e.write(ctx, a, &next, g.version, l); err != nil {
+		e.log.Warn("a rotated refresh token could not be kept", "account", a.String(), "error", err)
+	}
+}

@@ -1,0 +1,189 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/vault"
+)
+
+const (
+	// verdictLife is how long a server that refuses good tokens is left alone.
+	verdictLife = 5 * time.Minute
+	moveTimeout = 5 * time.Second
+	// young is how new a token is taken to be untried when nobody watches.
+	young = time.Minute
+)
+
+// Refused takes in that the server refused a request. Nil means that one more try is
+// worth it: there are newer tokens, or there is one to be had without a person.
+// Otherwise the error says what is needed: [*NeedsLoginError], [*UnavailableError]
+// when trying later is right, or [ErrStepUp] when asking for more permission has
+// been tried often enough.
+func (e *Engine) Refused(ctx context.Context, a Account, srv config.Server, c Challenge) error {
+	a = a.normal()
+	if u, err := url.Parse(srv.URL); err == nil {
+		e.nonces.set(u, c.Nonce)
+	}
+	if c.Error == "use_dpop_nonce" {
+		return nil
+	}
+	if !c.Credential.IsZero() {
+		_, token, _ := strings.Cut(c.Credential.Reveal(), " ")
+		e.tokens.refused(vault.NewSecret(token), c.Operation)
+	}
+	g, err := e.loadGrant(ctx, a)
+	if err != nil {
+		return err
+	}
+	if u, _ := e.unsaved.get(a); u != nil {
+		g = u.g
+	}
+	if c.insufficientScope() {
+		return e.tooNarrow(ctx, a, srv, g, c)
+	}
+	if g == nil {
+		return e.noGrant(ctx, a, srv, c)
+	}
+	if err := g.suits(srv.URL); err != nil {
+		return needsLogin(a, "%v", err)
+	}
+	return e.badToken(ctx, a, srv, g, c)
+}
+
+// noGrant is a refusal of a request without a credential.
+func (e *Engine) noGrant(ctx context.Context, a Account, srv config.Server, c Challenge) error {
+	if machineFlow(srv) == "" {
+		return needsLogin(a, "the server wants a login")
+	}
+	_, err := e.renew(ctx, a, srv, renewal{challenge: &c})
+	return err
+}
+
+// tooNarrow is a refusal of a token that lacks a scope. Renewing would not widen it.
+func (e *Engine) tooNarrow(ctx context.Context, a Account, srv config.Server, g *grant, c Challenge) error {
+	if g != nil && e.isAnother(g, c) && len(missing(strings.Fields(c.Scope), g.Scopes)) == 0 {
+		return nil // a login has widened it meanwhile
+	}
+	if machineFlow(srv) != "" {
+		return &NeedsLoginError{Account: a, Reason: "the server wants the scope " + orNothing(clean(c.Scope, 200)) + "; add it to oauth.scopes", Command: "usher doctor " + a.String()}
+	}
+	return e.stepUp(ctx, a, g, c)
+}
+
+// isAnother reports whether the grant's token is another one than the server
+// refused, so that trying it is worth it.
+func (e *Engine) isAnother(g *grant, c Challenge) bool {
+	if !c.Credential.IsZero() || e.tokens.watched() {
+		return !e.tokens.isRefused(g.Access.Secret)
+	}
+	return !e.tokens.wasHanded(g.Access.Secret)
+}
+
+// badToken is a 401 for a token, or for a request that was sent before there was one.
+func (e *Engine) badToken(ctx context.Context, a Account, srv config.Server, g *grant, c Challenge) error {
+	if g.Ended != nil {
+		e.grants.put(a, g)
+		return needsLogin(a, "%s", g.Ended.Reason)
+	}
+	if e.isAnother(g, c) {
+		e.grants.put(a, g)
+		return nil
+	}
+	if e.neverWorked(g, c) {
+		return e.convict(a, g, "the authorization server issued a token and the server refuses it: it may be meant for another resource (see oauth.resource and oauth.audience), or lack a permission")
+	}
+	if to := e.movedTo(ctx, srv, g, c); to != "" {
+		return e.convict(a, g, "the server now uses the authorization server "+to+" and the login is from "+hostOf(g.Issuer))
+	}
+	if !canRenew(g, srv) {
+		return e.convict(a, g, "the token is no longer good and there is no refresh token")
+	}
+	_, err := e.renew(ctx, a, srv, renewal{stale: g.Generation, challenge: &c})
+	return err
+}
+
+// neverWorked reports whether a token that this process itself was just given has
+// been refused from the start: another one would be too.
+func (e *Engine) neverWorked(g *grant, c Challenge) bool {
+	minted, accepted := e.tokens.history(g.Access.Secret)
+	if e.tokens.watched() {
+		return minted && !accepted
+	}
+	return minted && time.Since(g.Obtained) < young
+}
+
+// convict remembers why a grant is not tried again for a while.
+func (e *Engine) convict(a Account, g *grant, reason string) error {
+	e.verdicts.put(a, g.Generation, reason)
+	return needsLogin(a, "%s", reason)
+}
+
+// movedTo returns the new authorization server of a server that has moved away from
+// the one a grant is from, else "". Credentials never follow it there.
+func (e *Engine) movedTo(ctx context.Context, srv config.Server, g *grant, c Challenge) string {
+	o := oauthOf(srv)
+	server, err := url.Parse(srv.URL)
+	if err != nil || g.Issuer == "" || o.Issuer != "" || o.MetadataURL != "" || o.Discovery.Mode == "off" || machineFlow(srv) != "" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
+	defer cancel()
+	w := e.web(boundsOf(srv))
+	defer w.close()
+	prm, err := w.findResource(ctx, server, c)
+	if err != nil || prm == nil || len(prm.AuthorizationServers) == 0 {
+		return "" // not known to have moved
+	}
+	same := func(s string) bool { return strings.TrimSuffix(s, "/") == strings.TrimSuffix(g.Issuer, "/") }
+	if slices.ContainsFunc(prm.AuthorizationServers, same) {
+		return ""
+	}
+	return hostOf(prm.AuthorizationServers[0])
+}
+
+// verdictBook remembers grants that are no use although nothing says that they ended.
+type verdictBook struct {
+	mu sync.Mutex // guards by
+	by map[Account]verdict
+}
+
+type verdict struct {
+	generation int64
+	reason     string
+	until      time.Time
+}
+
+func (b *verdictBook) put(a Account, generation int64, reason string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.by == nil {
+		b.by = map[Account]verdict{}
+	}
+	b.by[a] = verdict{generation, reason, time.Now().Add(verdictLife)}
+}
+
+func (b *verdictBook) standing(a Account, generation int64) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v, ok := b.by[a]
+	if !ok || v.generation != generation || time.Now().After(v.until) {
+		return ""
+	}
+	return v.reason
+}
+
+func (b *verdictBook) clear(a Account) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.by, a)
+}
+
+// NeedsPerson reports whether err is one that only a person can do something about.
+func NeedsPerson(err error) bool { return errors.Is(err, ErrNeedsLogin) || errors.Is(err, ErrStepUp) }

@@ -1,0 +1,64 @@
+package auth
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/usher-mcp/usher/config"
+)
+
+const offlineAccess = "offline_access"
+
+// chooseScopes picks what to ask for, and says where it came from: configured
+// scopes; else those of the challenge; else all the server publishes; else none.
+// Configured scopes that begin with "+" add to what would be asked anyway.
+// offline_access is added where the authorization server lists it, unless the
+// configuration is exact.
+func chooseScopes(o config.OAuth, p *provider) (scopes []string, from string) {
+	exact, extra := splitScopes(o.Scopes)
+	switch {
+	case len(exact) > 0:
+		return union(exact, extra), "oauth.scopes"
+	case p.challenge.Scope != "":
+		scopes, from = strings.Fields(p.challenge.Scope), "the server's challenge"
+	case p.prm != nil && len(p.prm.ScopesSupported) > 0:
+		scopes, from = p.prm.ScopesSupported, "the server's metadata"
+	default:
+		from = "nothing is known, so the provider's default"
+	}
+	scopes = union(scopes, extra)
+	if len(scopes) > 0 && slices.Contains(p.meta.ScopesSupported, offlineAccess) {
+		scopes = union(scopes, []string{offlineAccess})
+	}
+	return scopes, from
+}
+
+// splitScopes tells scopes that replace the default from those that add to it.
+func splitScopes(configured []string) (exact, extra []string) {
+	for _, s := range configured {
+		if more, ok := strings.CutPrefix(s, "+"); ok {
+			extra = append(extra, more)
+		} else {
+			exact = append(exact, s)
+		}
+	}
+	return exact, extra
+}
+
+// union joins lists in order, each scope once.
+func union(lists ...[]string) []string {
+	var out []string
+	for _, list := range lists {
+		for _, s := range list {
+			if s != "" && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// missing returns what of want is not in have.
+func missing(want, have []string) []string {
+	return slices.DeleteFunc(slices.Clone(want), func(s string) bool { return slices.Contains(have, s) })
+}

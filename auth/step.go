@@ -1,0 +1,150 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Bounds of asking for more permission.
+const (
+	// maxStepUps is how many logins may answer the same operation's call for more,
+	// so that with the first login a person sees at most three consent pages.
+	maxStepUps = 2
+	stepMemory = 24 * time.Hour
+)
+
+// stepUp remembers what a server wanted beyond what it was given, of kind
+// vault.KindStep.
+type stepUp struct {
+	// Open: the next login answers it, asking for Scopes on account of Operation.
+	Open      bool             `json:"open,omitempty"`
+	Scopes    []string         `json:"scopes,omitempty"`
+	Operation string           `json:"operation,omitempty"`
+	Tries     map[string]tried `json:"tries,omitempty"`
+
+	version int64
+}
+
+type tried struct {
+	Count int       `json:"count"`
+	Last  time.Time `json:"last"`
+}
+
+func stepKey(a Account) vault.Key {
+	k := a.key(vault.KindStep)
+	k.Name = "step-up " + k.Name
+	return k
+}
+
+// loadStep returns what is remembered of the account; never nil without an error.
+func (e *Engine) loadStep(ctx context.Context, a Account) (*stepUp, error) {
+	rec, err := e.store.Get(ctx, stepKey(a))
+	s := &stepUp{}
+	if errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrCorrupt) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for what %s asked for: %w", a, err)
+	}
+	_ = json.Unmarshal(rec.Data, s) // nonsense counts as nothing
+	s.version = rec.Version
+	for op, t := range s.Tries {
+		if time.Since(t.Last) > stepMemory {
+			delete(s.Tries, op)
+		}
+	}
+	return s, nil
+}
+
+// saveStep keeps s. Losing a race is no harm: the other process remembers about the
+// same.
+func (e *Engine) saveStep(ctx context.Context, a Account, s *stepUp) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	rec, err := e.store.Put(ctx, stepKey(a), data, s.version)
+	if errors.Is(err, vault.ErrConflict) {
+		return nil
+	}
+	if err == nil {
+		s.version = rec.Version
+	}
+	return err
+}
+
+// stepUp takes in that a token was too narrow and says what comes next: a login
+// that asks for the union of what was asked before and what is wanted now, or the
+// end of asking.
+func (e *Engine) stepUp(ctx context.Context, a Account, g *grant, c Challenge) error {
+	s, err := e.loadStep(ctx, a)
+	if err != nil {
+		return err
+	}
+	op := c.Operation
+	if op == "" && g != nil {
+		op = e.tokens.operation(g.Access.Secret)
+	}
+	var before []string
+	resource := ""
+	if g != nil {
+		before, resource = union(g.Requested, g.Scopes), g.Resource
+		if g.Resource == "" {
+			resource = g.ServerURL
+		}
+	}
+	wanted := strings.Fields(c.Scope)
+	key := clip(resource + " " + op)
+	if s.Tries[key].Count >= maxStepUps {
+		return fmt.Errorf("%s: %w: it wants %s for %s although %d logins asked for more; ask its operator which permission is needed",
+			a, ErrStepUp, orNothing(clean(c.Scope, 200)), orNothing(clean(op, 100)), s.Tries[key].Count+1)
+	}
+	s.Open, s.Operation, s.Scopes = true, key, union(before, wanted)
+	if err := e.saveStep(ctx, a, s); err != nil {
+		return fmt.Errorf("remember what %s asked for: %w", a, err)
+	}
+	need := needsLogin(a, "the server wants more permission (%s)", orNothing(clean(strings.Join(missing(wanted, before), " "), 200)))
+	need.Scopes = s.Scopes
+	return need
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "it does not say what"
+	}
+	return s
+}
+
+// countStep takes in that a login which answers a step-up begins.
+func (e *Engine) countStep(ctx context.Context, a Account, s *stepUp) error {
+	if !s.Open {
+		return nil
+	}
+	if s.Tries == nil {
+		s.Tries = map[string]tried{}
+	}
+	s.Tries[s.Operation] = tried{Count: s.Tries[s.Operation].Count + 1, Last: time.Now()}
+	if err := e.saveStep(ctx, a, s); err != nil {
+		return fmt.Errorf("count the logins that %s asked for: %w", a, err)
+	}
+	return nil
+}
+
+// closeStep takes in that a login was finished. The tries stay: if it did not help,
+// the next refusal must find them.
+func (e *Engine) closeStep(ctx context.Context, a Account) {
+	s, err := e.loadStep(ctx, a)
+	if err != nil || !s.Open {
+		return
+	}
+	s.Open, s.Scopes = false, nil
+	if err := e.saveStep(ctx, a, s); err != nil {
+		e.log.Warn("a finished request for more permission is still remembered", "account", a.String(), "error", err)
+	}
+}

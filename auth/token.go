@@ -1,0 +1,185 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+// tokenTimeout bounds one request to a token endpoint. It does not depend on the
+// caller's patience: an answer that nobody takes in may be a login lost.
+const tokenTimeout = 30 * time.Second
+
+// TokenError is what went wrong at a token, registration or device endpoint. It
+// holds no secret, nor any part of a body but the error code and a description that
+// was checked for secrets.
+//
+// It is [ErrRefused] when the server understood and said no, [ErrUnavailable] when
+// trying later is right.
+type TokenError struct {
+	Host   string
+	Status int    // 0 when there was no answer
+	Code   string // OAuth error code; "" when there was none
+	Words  string // the server's description, perhaps empty
+	Reason string // what was wrong, when there is no Code
+
+	RetryAfter time.Duration // what the server asked for; 0: nothing
+
+	lost bool  // the server may have acted, and its answer did not reach us
+	err  error // cause
+}
+
+func (e *TokenError) Error() string {
+	switch {
+	case e.Code != "" && e.Words != "":
+		return fmt.Sprintf("%s answered %s: %s", e.Host, e.Code, e.Words)
+	case e.Code != "":
+		return fmt.Sprintf("%s answered %s", e.Host, e.Code)
+	case e.Status != 0:
+		return fmt.Sprintf("%s answered HTTP %d: %s", e.Host, e.Status, e.Reason)
+	}
+	return fmt.Sprintf("%s: %s", e.Host, e.Reason)
+}
+
+// Is tells a refusal from a failure that will pass.
+func (e *TokenError) Is(target error) bool {
+	if e.Code != "" {
+		return target == ErrRefused
+	}
+	return target == ErrUnavailable
+}
+
+// Unwrap returns the cause.
+func (e *TokenError) Unwrap() error { return e.err }
+
+// refusedWith reports whether the server said no with one of the codes.
+func refusedWith(err error, codes ...string) bool {
+	var te *TokenError
+	if !errors.As(err, &te) || te.Code == "" {
+		return false
+	}
+	for _, c := range codes {
+		if te.Code == c {
+			return true
+		}
+	}
+	return false
+}
+
+// answerLost reports whether the server may have acted although we do not know.
+func answerLost(err error) bool {
+	var te *TokenError
+	return errors.As(err, &te) && te.lost
+}
+
+// tokenCall is one request to a token endpoint.
+type tokenCall struct {
+	endpoint string
+	form     url.Values
+	client   client
+	proof    *dpopKey // nil: no DPoP
+}
+
+// post sends one request and reads the answer. It is sent once, with one exception
+// that the standard asks for: again with the nonce that the server demanded.
+func (e *Engine) post(ctx context.Context, w *web, call tokenCall) (*tokenAnswer, error) {
+	u, err := checkEndpoint("the token endpoint", call.endpoint)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenTimeout)
+	defer cancel()
+	a, err := e.postOnce(ctx, w, u, call)
+	if call.proof != nil && refusedWith(err, "use_dpop_nonce") && e.nonces.get(u) != "" {
+		a, err = e.postOnce(ctx, w, u, call)
+	}
+	return a, err
+}
+
+func (e *Engine) postOnce(ctx context.Context, w *web, u *url.URL, call tokenCall) (*tokenAnswer, error) {
+	form := url.Values{}
+	for k, v := range call.form {
+		form[k] = v
+	}
+	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
+	if err := call.client.authenticate(form, header); err != nil {
+		return nil, err
+	}
+	if call.proof != nil {
+		proof, err := call.proof.proof(http.MethodPost, u, vault.Secret{}, e.nonces.get(u))
+		if err != nil {
+			return nil, fmt.Errorf("make a DPoP proof: %w", err)
+		}
+		header.Set("DPoP", proof)
+	}
+	resp, body, err := w.exchange(ctx, http.MethodPost, u, header, form.Encode())
+	if err != nil {
+		return nil, err
+	}
+	e.nonces.set(u, resp.Header.Get("DPoP-Nonce"))
+	return readAnswer(resp, body, secretsOf(form, header))
+}
+
+// exchange sends one request that holds secrets and returns the whole answer. It
+// follows no redirect: the secrets would travel along.
+func (w *web) exchange(ctx context.Context, method string, u *url.URL, header http.Header, body string) (*http.Response, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), strings.NewReader(body))
+	if err != nil {
+		return nil, nil, &TokenError{Host: u.Host, Reason: "the request cannot be made"}
+	}
+	req.Header = header
+	req.GetBody = nil // no silent repeat on a connection that broke
+	client := &http.Client{Transport: w.rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		cause := plainCause(err)
+		return nil, nil, &TokenError{Host: u.Host, Reason: cause.Error(), lost: !neverSent(err), err: cause}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := readBounded(resp.Body)
+	if err != nil {
+		return nil, nil, &TokenError{Host: u.Host, Status: resp.StatusCode, Reason: err.Error(), lost: resp.StatusCode < 300, err: err}
+	}
+	return resp, text, nil
+}
+
+// neverSent reports whether the request cannot have reached the server.
+func neverSent(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns) || errors.Is(err, errAddress)
+}
+
+// retryAfter reads the header of that name; nonsense and the past are 0.
+func retryAfter(v string) time.Duration {
+	if s, err := strconv.ParseInt(v, 10, 32); err == nil {
+		return max(0, time.Duration(s)*time.Second)
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(0, time.Until(t))
+	}
+	return 0
+}
+
+// secretsOf lists what of a request must not come back in a message.
+func secretsOf(form url.Values, header http.Header) []string {
+	var out []string
+	for _, name := range []string{"client_secret", "refresh_token", "code", "code_verifier", "client_assertion", "assertion", "subject_token", "device_code", "token"} {
+		out = append(out, form[name]...)
+	}
+	for _, name := range []string{"Authorization", "DPoP"} {
+		for _, v := range header.Values(name) {
+			_, v, _ = strings.Cut(v, " ")
+			out = append(out, v)
+		}
+	}
+	return out
+}

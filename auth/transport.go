@@ -1,0 +1,181 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+// Transport watches the requests that [Engine.Authorize] put credentials on, so that
+// a refusal is laid at the door of the token it met and not of a newer one, and so
+// that DPoP nonces are learned. It changes nothing. Base carries the requests; nil
+// means http.DefaultTransport.
+//
+// Without it [Engine.Refused] goes by what it can guess.
+func (e *Engine) Transport(base http.RoundTripper) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	e.tokens.watch()
+	return &watcher{e: e, base: base}
+}
+
+type watcher struct {
+	e    *Engine
+	base http.RoundTripper
+}
+
+// RoundTrip sends the request and looks at the answer.
+func (w *watcher) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := w.base.RoundTrip(req)
+	if err != nil {
+		return resp, err
+	}
+	w.e.nonces.set(req.URL, resp.Header.Get("DPoP-Nonce"))
+	_, text, ok := strings.Cut(req.Header.Get("Authorization"), " ")
+	if !ok {
+		return resp, nil
+	}
+	token := vault.NewSecret(text)
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		if !strings.Contains(strings.Join(resp.Header.Values("WWW-Authenticate"), ","), "use_dpop_nonce") {
+			w.e.tokens.refused(token, "")
+		}
+	case resp.StatusCode == http.StatusForbidden:
+		w.e.tokens.tooNarrow(token, operationOf(req))
+	case resp.StatusCode < 300, resp.StatusCode >= 400 && resp.StatusCode < 500:
+		w.e.tokens.accepted(token)
+	}
+	return resp, nil
+}
+
+// CloseIdleConnections passes the wish on.
+func (w *watcher) CloseIdleConnections() {
+	if c, ok := w.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// operationOf names what an MCP request asks, such as "tools/call search".
+func operationOf(req *http.Request) string {
+	if req.GetBody == nil {
+		return ""
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(body, maxBody))
+	if err != nil {
+		return ""
+	}
+	var m struct {
+		Method string `json:"method"`
+		Params struct {
+			Name string `json:"name"`
+			URI  string `json:"uri"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(raw, &m) // what cannot be read has no name
+	return clean(strings.TrimSpace(m.Method+" "+m.Params.Name+m.Params.URI), 200)
+}
+
+// tokenBook remembers what became of the tokens that were used, by their hash.
+type tokenBook struct {
+	mu       sync.Mutex // guards everything below
+	by       map[[sha256.Size]byte]*tokenSeen
+	watching bool
+}
+
+type tokenSeen struct {
+	handed    bool // put on a request by this process
+	minted    bool // given to this process by the authorization server
+	good, bad bool // the server has accepted it, has refused it
+	operation string
+}
+
+// maxTokens bounds the book. Forgetting costs at most a needless renewal.
+const maxTokens = 4096
+
+// of returns the entry of a token, making one if add is set. It needs mu.
+func (b *tokenBook) of(token vault.Secret, add bool) *tokenSeen {
+	key := sha256.Sum256([]byte(token.Reveal()))
+	s := b.by[key]
+	if s == nil && add {
+		if b.by == nil || len(b.by) >= maxTokens {
+			b.by = map[[sha256.Size]byte]*tokenSeen{}
+		}
+		s = &tokenSeen{}
+		b.by[key] = s
+	}
+	if s == nil {
+		return &tokenSeen{}
+	}
+	return s
+}
+
+// note changes the entry of a token.
+func (b *tokenBook) note(token vault.Secret, add bool, change func(*tokenSeen)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(b.of(token, add))
+}
+
+func (b *tokenBook) handed(t vault.Secret) { b.note(t, true, func(s *tokenSeen) { s.handed = true }) }
+
+func (b *tokenBook) minted(t vault.Secret) {
+	b.note(t, true, func(s *tokenSeen) { s.minted, s.bad = true, false })
+}
+
+func (b *tokenBook) accepted(t vault.Secret) {
+	// A refusal stands: answers to older requests may come in after it.
+	b.note(t, false, func(s *tokenSeen) { s.good = true })
+}
+
+func (b *tokenBook) refused(t vault.Secret, operation string) {
+	b.note(t, true, func(s *tokenSeen) { s.bad, s.operation = true, operation })
+}
+
+// tooNarrow: the token itself is accepted, but not for this operation.
+func (b *tokenBook) tooNarrow(t vault.Secret, operation string) {
+	b.note(t, false, func(s *tokenSeen) { s.good, s.bad, s.operation = true, true, operation })
+}
+
+func (b *tokenBook) isRefused(t vault.Secret) (bad bool) {
+	b.note(t, false, func(s *tokenSeen) { bad = s.bad })
+	return bad
+}
+
+func (b *tokenBook) wasHanded(t vault.Secret) (handed bool) {
+	b.note(t, false, func(s *tokenSeen) { handed = s.handed })
+	return handed
+}
+
+func (b *tokenBook) operation(t vault.Secret) (op string) {
+	b.note(t, false, func(s *tokenSeen) { op = s.operation })
+	return op
+}
+
+func (b *tokenBook) history(t vault.Secret) (minted, accepted bool) {
+	b.note(t, false, func(s *tokenSeen) { minted, accepted = s.minted, s.good })
+	return minted, accepted
+}
+
+func (b *tokenBook) watch() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watching = true
+}
+
+func (b *tokenBook) watched() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.watching
+}

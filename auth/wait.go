@@ -1,0 +1,169 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// outcome is how a login ended.
+type outcome struct {
+	login *Login
+	err   error
+}
+
+// waitBook knows the logins that ended in this process, for those who wait and for
+// the browser that asks twice.
+type waitBook struct {
+	mu sync.Mutex // guards by
+	by map[string]*waited
+}
+
+type waited struct {
+	done  chan struct{} // closed when out is set
+	out   outcome
+	since time.Time
+}
+
+func (b *waitBook) of(state string) *waited {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	name := stateName(state)
+	if b.by == nil {
+		b.by = map[string]*waited{}
+	}
+	for n, w := range b.by {
+		if time.Since(w.since) > 2*pendingLife {
+			delete(b.by, n)
+		}
+	}
+	w := b.by[name]
+	if w == nil {
+		w = &waited{done: make(chan struct{}), since: time.Now()}
+		b.by[name] = w
+	}
+	return w
+}
+
+// finish says how a login ended; the first word counts.
+func (b *waitBook) finish(state string, out outcome) {
+	w := b.of(state)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-w.done:
+	default:
+		w.out = out
+		close(w.done)
+	}
+}
+
+// ended returns how a login ended, if it did so here.
+func (b *waitBook) ended(state string) (outcome, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := b.by[stateName(state)]
+	if w == nil {
+		return outcome{}, false
+	}
+	select {
+	case <-w.done:
+		return w.out, true
+	default:
+		return outcome{}, false
+	}
+}
+
+// lookAgain is how often Wait looks when nobody tells it anything.
+const lookAgain = 5 * time.Second
+
+// Wait returns when the login with this state ended, here or in another process, or
+// with [ErrExpired] when its time is up, or when ctx ends. The login itself is not
+// affected by ctx.
+func (e *Engine) Wait(ctx context.Context, state string) (*Login, error) {
+	w := e.waiting.of(state)
+	p, err := e.findPending(ctx, state)
+	if err != nil {
+		if out, ok := e.waiting.ended(state); ok {
+			return out.login, out.err
+		}
+		return nil, err
+	}
+	changed, stop := e.watchPending(ctx, state)
+	defer stop()
+	end := time.NewTimer(time.Until(p.Expires))
+	defer end.Stop()
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
+	for {
+		select {
+		case <-w.done:
+			return w.out.login, w.out.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-e.life.Done():
+			return nil, ErrClosed
+		case <-end.C:
+			return nil, fmt.Errorf("login to %s: %w (%v); run `%s` again", p.account(), ErrExpired, p.Expires.Sub(p.Created), p.account().command())
+		case <-changed:
+		case <-look.C:
+		}
+		if login, err, over := e.endedElsewhere(ctx, p); over {
+			return login, err
+		}
+	}
+}
+
+// endedElsewhere looks whether another process finished the login.
+func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error, bool) {
+	_, err := e.findPending(ctx, p.State.Reveal())
+	if !errors.Is(err, ErrUnknownState) {
+		return nil, nil, false // still there, or the store cannot be asked
+	}
+	// This process deletes the record a moment before it says how it ended.
+	select {
+	case <-e.waiting.of(p.State.Reveal()).done:
+		out, _ := e.waiting.ended(p.State.Reveal())
+		return out.login, out.err, true
+	case <-time.After(100 * time.Millisecond):
+	}
+	a := p.account()
+	g, err := e.loadGrant(ctx, a)
+	if err == nil && g != nil && g.Ended == nil && !g.Obtained.Before(p.Created) {
+		return g.login(a), nil, true
+	}
+	return nil, fmt.Errorf("login to %s: %w: it ended in another process", a, ErrDenied), true
+}
+
+// watchPending signals changes of a login's record. Changes are hints: without
+// them Wait looks now and then.
+func (e *Engine) watchPending(ctx context.Context, state string) (<-chan struct{}, func()) {
+	changed := make(chan struct{}, 1)
+	sub, err := e.store.Watch(ctx)
+	if err != nil {
+		return changed, func() {}
+	}
+	key := pendingKey(state)
+	var wg sync.WaitGroup
+	wg.Go(func() { forward(sub, key, changed) })
+	return changed, func() {
+		sub.Close()
+		wg.Wait()
+	}
+}
+
+func forward(sub *event.Subscription[vault.Change], key vault.Key, changed chan<- struct{}) {
+	for c, lost := range sub.All(context.Background()) {
+		if c.Key == key || lost > 0 {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
