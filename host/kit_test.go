@@ -94,7 +94,7 @@ func (d *double) Done() <-chan struct{} { return d.done }
 
 func (d *double) Close() error {
 	if !d.closed.Swap(true) {
-		time.Sleep(d.closing)
+		_ = sleep(context.Background(), d.closing)
 		if d.gone != nil {
 			d.gone()
 		}

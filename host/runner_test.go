@@ -103,4 +103,3 @@ func TestIsRunner(t *testing.T) {
 		}
 	}
 }
-

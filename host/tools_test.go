@@ -28,6 +28,9 @@ func named(names ...string) [][]byte {
 	return items
 }
 
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { time.Sleep(d); synctest.Wait() }
+
 // When a list is read again, and when not.
 func TestFreshness(t *testing.T) {
 	const announced = `{"tools":{"listChanged":true}}`
@@ -46,7 +49,7 @@ func TestFreshness(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(maxQuiet + time.Second)
+				pass(maxQuiet + time.Second)
 				release()
 			}},
 		{name: "a change", version: wire.NewestLegacy, caps: announced, want: 2,
@@ -56,9 +59,9 @@ func TestFreshness(t *testing.T) {
 		{name: "reconnected", version: wire.NewestLegacy, caps: announced, want: 2,
 			between: func(t *testing.T, h *Host, d *double, _ func(string)) { d.die(); synctest.Wait() }},
 		{name: "kept for a while", version: wire.NewestLegacy, caps: `{}`, ttl: time.Minute, want: 1,
-			between: func(t *testing.T, h *Host, d *double, _ func(string)) { d.die(); time.Sleep(59 * time.Second) }},
+			between: func(t *testing.T, h *Host, d *double, _ func(string)) { d.die(); pass(59 * time.Second) }},
 		{name: "kept too long", version: wire.NewestLegacy, caps: `{}`, ttl: time.Minute, want: 2,
-			between: func(*testing.T, *Host, *double, func(string)) { time.Sleep(time.Minute) }},
+			between: func(*testing.T, *Host, *double, func(string)) { pass(time.Minute) }},
 		{name: "reloaded", version: wire.NewestLegacy, caps: announced, ttl: time.Hour, want: 2,
 			between: func(t *testing.T, h *Host, _ *double, _ func(string)) { _ = h.Reload(t.Context(), "a") }},
 	}
