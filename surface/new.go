@@ -1,63 +1,150 @@
 package surface
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/policy"
 )
 
-// Surface makes the views on all servers behind a gate.
+// Surface makes the views on all servers behind a gate. All methods may be used
+// concurrently.
 type Surface struct {
-	gate *policy.Gate
-	opt  Options
+	gate    *policy.Gate
+	opt     Options
+	names   naming
+	started time.Time
+	life    context.Context
+	end     context.CancelFunc
+
+	snaps     snapshots
+	readings  readings
+	lanes     lanes
+	listeners listeners
+	pages     pages
+	auto      func() (string, Explanation)
+
+	mu     sync.Mutex // guards closed, and wg.Add against Close
+	closed bool
+	wg     sync.WaitGroup
 }
 
-// New returns the surface of what gate lets through. Close it.
+// New returns the surface of what gate lets through. Close it, before the gate.
 func New(gate *policy.Gate, opt *Options) *Surface {
-	s := &Surface{gate: gate}
+	s := &Surface{gate: gate, started: time.Now()}
 	if opt != nil {
 		s.opt = *opt
+	}
+	s.opt.TokenBudget = cmp.Or(s.opt.TokenBudget, DefaultTokenBudget)
+	s.opt.Separator = cmp.Or(s.opt.Separator, DefaultSeparator)
+	s.opt.Name, s.opt.Version = cmp.Or(s.opt.Name, "usher"), cmp.Or(s.opt.Version, "dev")
+	s.opt.Quiet = cmp.Or(s.opt.Quiet, DefaultQuiet)
+	if s.opt.Log == nil {
+		s.opt.Log = slog.New(slog.DiscardHandler)
+	}
+	s.names = naming{s.opt.Separator}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.auto = sync.OnceValues(s.decide)
+	if s.opt.Events != nil {
+		sub := s.opt.Events.Subscribe(0)
+		s.spawn(func() { s.watch(sub) })
 	}
 	return s
 }
 
 // Meta is the view with the one tool that stands for all servers.
-func (s *Surface) Meta() View { return nil }
+func (s *Surface) Meta() View { return &meta{endpoint{s: s}} }
 
 // Direct is the view with the tools of all servers.
-func (s *Surface) Direct() View { return nil }
+func (s *Surface) Direct() View { return &direct{endpoint{s: s}} }
+
+// Profile is the direct view narrowed to a profile. The error is [ErrUnknownView].
+func (s *Surface) Profile(name string) (View, error) {
+	if _, ok := s.opt.Profiles[name]; !ok {
+		known := slices.Sorted(maps.Keys(s.opt.Profiles))
+		return nil, fmt.Errorf("%w: no profile is named %q%s", ErrUnknownView, name, didYouMean(name, known))
+	}
+	return &direct{endpoint{s: s, profile: name}}, nil
+}
 
 // Server is the view on one server ("name" or "name@account"), untouched. The error
-// is ErrUnknownView.
+// is [ErrUnknownView].
 func (s *Surface) Server(name string) (View, error) {
-	return nil, fmt.Errorf("%w: no server is named %q", ErrUnknownView, name)
+	server, account, _ := strings.Cut(name, "@")
+	var known []string
+	for _, srv := range s.opt.Hosted.Servers("") {
+		if srv.Name == server {
+			return &single{endpoint{s: s}, server, account}, nil
+		}
+		known = append(known, srv.Name)
+	}
+	slices.Sort(known)
+	return nil, fmt.Errorf("%w: no server is named %q%s", ErrUnknownView, server, didYouMean(server, slices.Compact(known)))
 }
 
-// Profile is the direct view narrowed to a profile. The error is ErrUnknownView.
-func (s *Surface) Profile(name string) (View, error) {
-	return nil, fmt.Errorf("%w: no profile is named %q", ErrUnknownView, name)
-}
-
-// Auto is the meta or the direct view: the one that New decided on.
-func (s *Surface) Auto() (View, Explanation) { return nil, Explanation{} }
-
-// Explain says what an error of a view means.
-func (s *Surface) Explain(err error) Problem { return Problem{Text: err.Error()} }
-
-// Notified takes in what a server says outside any request. It does not block.
-func (s *Surface) Notified(k policy.Key, m wire.Message) {}
-
-// LaneCapabilities are the client capabilities to declare on the connection of a
-// lane, nil for those that belong to no lane.
-func (s *Surface) LaneCapabilities(k policy.Key) []byte { return nil }
-
-// LaneAsk answers a question of a server on the connection of a lane that belongs
-// to no request.
-func (s *Surface) LaneAsk(ctx context.Context, k policy.Key, method string, params []byte) ([]byte, *wire.Error) {
-	return nil, wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", method)
+// Auto is the meta or the direct view. Which one is decided the first time, from
+// configuration and catalog, and never again: lists must not vary per connection.
+func (s *Surface) Auto() (View, Explanation) {
+	mode, why := s.auto()
+	if mode == ModeDirect {
+		return s.Direct(), why
+	}
+	return s.Meta(), why
 }
 
 // Close ends everything that runs for the surface.
-func (s *Surface) Close() {}
+func (s *Surface) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.end()
+	s.wg.Wait()
+}
+
+// spawn runs f in the background, unless the surface is closed, and reports whether.
+func (s *Surface) spawn(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.wg.Go(f)
+	return true
+}
+
+// local is the principal of a single user's process.
+const local = "local"
+
+func (s *Surface) normal(k policy.Key) policy.Key {
+	k.Principal = cmp.Or(k.Principal, local)
+	return k
+}
+
+// selection is what an agent sees of a profile, and the key of its snapshot.
+func (s *Surface) selection(a Agent, profile string) (snapshotKey, selection) {
+	sel := selection{servers: a.Servers, tools: a.Tools}
+	k := snapshotKey{principal: a.Principal, profile: profile}
+	if profile != "" {
+		p := s.opt.Profiles[profile]
+		sel.profile = &p
+	}
+	if sel.scoped() {
+		k.scope = fmt.Sprintf("%q %q", a.Servers, a.Tools)
+	}
+	return k, sel
+}
+
+func didYouMean(name string, known []string) string {
+	near := nearest(name, known)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}

@@ -247,8 +247,12 @@ func titleOf(tool []byte) string {
 	if strings.TrimSpace(text) == "" {
 		text = jsonx.GetText(tool, "description")
 	}
-	text = strings.TrimSpace(text)
-	text, _, _ = strings.Cut(text, "\n")
+	return cutLine(text)
+}
+
+// cutLine is the first line of a text, at most maxTitle characters of it.
+func cutLine(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > maxTitle {
 		text = strings.TrimRight(string(runes[:maxTitle-1]), " ") + "…"

@@ -1,0 +1,240 @@
+package surface
+
+import (
+	"context"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// direct shows everything of all servers side by side.
+type direct struct{ endpoint }
+
+const directCapabilities = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`
+
+// Info implements [View]. It is the same whatever servers there are.
+func (d *direct) Info(context.Context, Agent) (Info, error) {
+	return Info{
+		Server: d.serverInfo(), Capabilities: []byte(directCapabilities), Public: true,
+		Instructions: "Tools and prompts of several servers, named SERVER" + d.s.opt.Separator + "NAME.",
+	}, nil
+}
+
+// Do implements [View].
+func (d *direct) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
+	a = d.agent(a)
+	p, werr := wire.ReadParams(r.Params)
+	if werr != nil {
+		return nil, werr
+	}
+	switch r.Method {
+	case wire.MethodPing:
+		return emptyResult(a), nil
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList:
+		return d.list(ctx, a, r.Method, p)
+	case wire.MethodToolsCall:
+		return d.call(ctx, a, r, p.Name)
+	case wire.MethodPromptsGet:
+		return d.prompt(ctx, a, r, p.Name)
+	case wire.MethodResourcesRead:
+		return d.readResource(ctx, a, r, p.URI)
+	case wire.MethodSubscribe, wire.MethodUnsubscribe:
+		t, err := d.resolve(ctx, a, p.URI)
+		if err != nil {
+			return nil, err
+		}
+		return d.s.subscribe(ctx, a, t, p.URI, r)
+	case wire.MethodComplete:
+		return d.complete(ctx, a, r)
+	case wire.MethodSetLevel:
+		return d.s.setLevel(ctx, a, r.Params)
+	}
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "method %s is not offered here", r.Method)
+}
+
+// list answers from what is known; servers never seen before are asked first. It is
+// one page, so every cursor is one we never gave.
+func (d *direct) list(ctx context.Context, a Agent, method string, p wire.Params) ([]byte, error) {
+	if p.Cursor != nil {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown cursor %.40s: the list has one page", p.Cursor)
+	}
+	snap := d.current(ctx, a, method)
+	switch method {
+	case wire.MethodPromptsList:
+		return snap.prompts.forAgent(a.Version), nil
+	case wire.MethodResourcesList:
+		return snap.resources.forAgent(a.Version), nil
+	case wire.MethodTemplatesList:
+		return snap.templates.forAgent(a.Version), nil
+	}
+	return snap.tools.forAgent(a.Version), nil
+}
+
+// current is the snapshot after servers that were never listed have been asked.
+func (e *endpoint) current(ctx context.Context, a Agent, method string) *snapshot {
+	snap := e.s.snapshot(ctx, a, e.profile)
+	for i := range snap.sources {
+		if snap.sources[i].lacks(method) {
+			e.s.learn(ctx, snap.sources, method)
+			return e.s.snapshot(ctx, a, e.profile)
+		}
+	}
+	for i := range snap.sources {
+		if src := &snap.sources[i]; src.doubtful(e.s.started) {
+			e.s.read(src.key, method, refreshEvery)
+		}
+	}
+	return snap
+}
+
+func (d *direct) call(ctx context.Context, a Agent, r Request, name string) ([]byte, error) {
+	if name == loginName && d.s.opt.Logins != nil {
+		args, _ := jsonx.Get(r.Params, "arguments")
+		return d.s.login(ctx, a, jsonx.GetText(args, "server"), jsonx.GetText(args, "redirect_url")), nil
+	}
+	snap := d.lookup(ctx, a, func(s *snapshot) bool { _, ok := s.tools.items[name]; return ok })
+	t, ok := snap.tools.items[name]
+	if !ok {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s%s", name, didYouMean(name, keys(snap.tools.items)))
+	}
+	r.Params = jsonx.Set(r.Params, "name", jsonx.Quote(t.name))
+	return d.s.forward(ctx, a, t.src.key, t.name, r)
+}
+
+func (d *direct) prompt(ctx context.Context, a Agent, r Request, name string) ([]byte, error) {
+	t, err := d.findPrompt(ctx, a, name)
+	if err != nil {
+		return nil, err
+	}
+	r.Params = jsonx.Set(r.Params, "name", jsonx.Quote(t.name))
+	return d.s.forward(ctx, a, t.src.key, "", r)
+}
+
+func (d *direct) findPrompt(ctx context.Context, a Agent, name string) (target, error) {
+	find := func(s *snapshot) bool { _, ok := s.prompts.items[name]; return ok }
+	snap := d.s.recent(ctx, a, d.profile)
+	if !find(snap) {
+		snap = d.current(ctx, a, wire.MethodPromptsList)
+	}
+	if !find(snap) {
+		return target{}, wire.Errorf(wire.CodeInvalidParams, "unknown prompt: %s%s", name, didYouMean(name, keys(snap.prompts.items)))
+	}
+	return snap.prompts.items[name], nil
+}
+
+func (d *direct) readResource(ctx context.Context, a Agent, r Request, uri string) ([]byte, error) {
+	t, err := d.resolve(ctx, a, uri)
+	if err != nil {
+		return nil, err
+	}
+	if t.name != uri {
+		r.Params = jsonx.Set(r.Params, "uri", jsonx.Quote(t.name))
+	}
+	result, err := d.s.forward(ctx, a, t.src.key, "", r)
+	if err != nil {
+		return nil, err
+	}
+	return renameContents(result, t.name, uri), nil
+}
+
+// resolve finds the server of an address; lists that are not known yet are read
+// first where the address is not in those that are.
+func (d *direct) resolve(ctx context.Context, a Agent, uri string) (target, error) {
+	snap := d.s.recent(ctx, a, d.profile)
+	if len(snap.uris[uri]) == 1 {
+		return target{src: snap.uris[uri][0].src, name: uri}, nil
+	}
+	d.current(ctx, a, wire.MethodResourcesList)
+	snap = d.current(ctx, a, wire.MethodTemplatesList)
+	t, werr := snap.resolve(a, uri)
+	if werr != nil {
+		return target{}, werr
+	}
+	return t, nil
+}
+
+// complete maps the name or address that is to be completed.
+func (d *direct) complete(ctx context.Context, a Agent, r Request) ([]byte, error) {
+	ref, ok := jsonx.Get(r.Params, "ref")
+	if !ok {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params lack ref")
+	}
+	var t target
+	var err error
+	key := "name"
+	if jsonx.GetText(ref, "type") == "ref/resource" {
+		key = "uri"
+		t, err = d.resolveTemplate(ctx, a, jsonx.GetText(ref, "uri"))
+	} else {
+		t, err = d.findPrompt(ctx, a, jsonx.GetText(ref, "name"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Params = jsonx.Set(r.Params, "ref", jsonx.Set(ref, key, jsonx.Quote(t.name)))
+	return d.s.forward(ctx, a, t.src.key, "", r)
+}
+
+func (d *direct) resolveTemplate(ctx context.Context, a Agent, uri string) (target, error) {
+	snap := d.current(ctx, a, wire.MethodTemplatesList)
+	if t, ok := snap.templates.items[uri]; ok {
+		return t, nil
+	}
+	return d.resolve(ctx, a, uri)
+}
+
+// Listen implements [View].
+func (d *direct) Listen(ctx context.Context, a Agent, want Subscription, on func(wire.Message)) error {
+	a = d.agent(a)
+	d.s.lanes.open(a)
+	l := &listener{
+		agent: a, want: want, on: on,
+		sums: func(ctx context.Context) lists3 {
+			snap := d.s.snapshot(ctx, a, d.profile)
+			return lists3{snap.tools.sum, snap.prompts.sum, sum2(snap.resources.sum, snap.templates.sum)}
+		},
+		shows: func(k policy.Key) bool { return d.s.recent(ctx, a, d.profile).by[label(k.Server, k.Account)] != nil },
+		shown: func(k policy.Key, uri string) string {
+			snap := d.s.recent(ctx, a, d.profile)
+			if src := snap.by[label(k.Server, k.Account)]; src != nil {
+				return snap.shownURI(src, uri)
+			}
+			return uri
+		},
+	}
+	defer d.followAll(ctx, a, want.URIs, on)()
+	return d.s.run(ctx, l)
+}
+
+// followAll listens to the resources that were asked for, each at its server.
+func (d *direct) followAll(ctx context.Context, a Agent, uris []string, on func(wire.Message)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for _, uri := range uris {
+		wg.Go(func() {
+			t, err := d.resolve(ctx, a, uri)
+			if err != nil {
+				d.s.opt.Log.Debug("a subscription leads nowhere", "uri", uri, "error", err)
+				return
+			}
+			d.s.keepListening(ctx, t.src.key, Subscription{URIs: []string{t.name}}, func(m wire.Message) {
+				if m.Method == wire.MethodNotifyUpdated {
+					on(updated(m, uri))
+				}
+			})
+		})
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+func sum2(a, b [32]byte) [32]byte { return sha256.Sum256(append(a[:], b[:]...)) }
+
+func keys(items map[string]target) []string { return slices.Sorted(maps.Keys(items)) }

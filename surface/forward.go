@@ -1,0 +1,120 @@
+package surface
+
+import (
+	"context"
+	"errors"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// forward sends a request to one server, through the gate, and returns what the
+// server says. For tools/call tool is the name in params.
+func (s *Surface) forward(ctx context.Context, a Agent, k policy.Key, tool string, r Request) ([]byte, error) {
+	result, _, err := s.forwardOn(ctx, a, k, tool, r)
+	return result, err
+}
+
+// forwardOn also says over which connection it went.
+func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool string, r Request) ([]byte, policy.Key, error) {
+	rt, err := s.route(ctx, a, k, &r)
+	if err != nil {
+		return nil, k, s.asAnswer(err)
+	}
+	defer rt.done()
+	r.Params = s.params(a, rt.version, r.Params)
+	res, err := s.pass(ctx, rt.key, tool, &r)
+	if err != nil {
+		return nil, k, s.asAnswer(err)
+	}
+	if !wire.Modern(a.Version) {
+		return res.Raw, rt.key, nil
+	}
+	if rt.version == "" {
+		if l, _, err := s.gate.Known(ctx, rt.key); err == nil {
+			rt.version = l.Version
+		}
+	}
+	if wire.Modern(rt.version) {
+		return res.Raw, rt.key, nil
+	}
+	return completed(res.Raw, r.Method), rt.key, nil
+}
+
+// pass hands the request to the gate.
+func (s *Surface) pass(ctx context.Context, k policy.Key, tool string, r *Request) (policy.Result, error) {
+	if r.Method == wire.MethodToolsCall {
+		return s.gate.Call(ctx, policy.Call{
+			Key: k, Tool: tool, Params: r.Params,
+			OnNotification: r.OnNotification, OnRequest: r.OnRequest,
+		})
+	}
+	var q policy.Request
+	q.Method, q.Params, q.OnNotification, q.OnRequest = r.Method, r.Params, r.OnNotification, r.OnRequest
+	return s.gate.Do(ctx, k, q)
+}
+
+// params says to a modern server in `_meta` what an older agent said when its
+// session began.
+func (s *Surface) params(a Agent, version string, params []byte) []byte {
+	if wire.Modern(a.Version) || !wire.Modern(version) {
+		return params
+	}
+	var edits []jsonx.Edit
+	if a.Capabilities != nil {
+		edits = append(edits, jsonx.Edit{Key: wire.MetaClientCaps, Value: a.Capabilities})
+	}
+	if a.ClientInfo != nil {
+		edits = append(edits, jsonx.Edit{Key: wire.MetaClientInfo, Value: a.ClientInfo})
+	}
+	if l := s.lanes.open(a); l != nil {
+		l.mu.Lock()
+		if l.level != nil {
+			edits = append(edits, jsonx.Edit{Key: wire.MetaLogLevel, Value: l.level})
+		}
+		l.mu.Unlock()
+	}
+	if len(edits) == 0 {
+		return params
+	}
+	return wire.EditMeta(params, edits...)
+}
+
+// asAnswer turns the errors that the protocol has an answer for into that answer.
+func (s *Surface) asAnswer(err error) error {
+	var answer *wire.Error
+	if errors.As(err, &answer) {
+		return err
+	}
+	if p := s.Explain(err); p.Kind == KindUnknownTool {
+		return wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s", p.Text)
+	}
+	return err
+}
+
+// Explain says what an error of a view means.
+func (s *Surface) Explain(err error) Problem {
+	p := s.opt.Hosted.Explain(err)
+	var denied *policy.DeniedError
+	var budget *policy.BudgetError
+	var changed *policy.ChangedError
+	var answer *wire.Error
+	switch {
+	case errors.As(err, &denied):
+		p = Problem{Kind: KindDenied, Server: label(denied.Server, denied.Account), Text: err.Error(), Next: denied.Hint()}
+	case errors.As(err, &budget):
+		p = Problem{Kind: KindBudget, Server: budget.Server, Text: err.Error(), Next: budget.Hint()}
+	case errors.As(err, &changed):
+		p = Problem{Kind: KindChanged, Server: label(changed.Server, changed.Account), Text: err.Error(), Next: changed.Hint()}
+	case p.Kind != KindOther:
+	case errors.Is(err, context.Canceled):
+		p.Kind = KindCancelled
+	case errors.As(err, &answer):
+		p.Kind = KindAnswer
+	}
+	if p.Text == "" {
+		p.Text = err.Error()
+	}
+	return p
+}

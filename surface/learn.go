@@ -1,0 +1,189 @@
+package surface
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// How long a server that could not be listed is left alone, and how often a list
+// that may be out of date is read again in the background.
+const (
+	retryAfter   = 10 * time.Second
+	refreshEvery = 30 * time.Second
+)
+
+// readings are lists being read from servers in the background, one at a time per
+// list, for all who want it.
+type readings struct {
+	mu  sync.Mutex // guards all and their fields but done
+	all map[readingKey]*reading
+}
+
+type readingKey struct {
+	key    policy.Key
+	method string
+}
+
+type reading struct {
+	done      chan struct{} // closed when it has ended
+	ended     time.Time     // zero while it runs
+	err       error
+	abandoned bool // somebody waited for it in vain: nobody else does
+	again     bool // the list has changed meanwhile
+}
+
+// now, as the pause of read, means that the list has changed this moment.
+const now time.Duration = -1
+
+// read begins to read a list, or joins the reading under way. It is nil when the
+// list was read, or could not be, less than pause ago.
+func (s *Surface) read(k policy.Key, method string, pause time.Duration) *reading {
+	s.readings.mu.Lock()
+	defer s.readings.mu.Unlock()
+	id := readingKey{k, method}
+	if r := s.readings.all[id]; r != nil {
+		switch {
+		case r.ended.IsZero():
+			r.again = r.again || pause == now
+			return r
+		case time.Since(r.ended) < pause:
+			return nil
+		}
+	}
+	r := &reading{done: make(chan struct{})}
+	if !s.spawn(func() { s.finish(id, r, s.readNow(s.life, k, method)) }) {
+		return nil
+	}
+	if s.readings.all == nil {
+		s.readings.all = map[readingKey]*reading{}
+	}
+	s.readings.all[id] = r
+	return r
+}
+
+func (s *Surface) finish(id readingKey, r *reading, err error) {
+	s.readings.mu.Lock()
+	r.ended, r.err = time.Now(), err
+	again := r.again
+	s.readings.mu.Unlock()
+	close(r.done)
+	if again {
+		s.read(id.key, id.method, 0)
+	}
+	s.wake()
+}
+
+// readNow reads a list. The tools come first: without them nothing is remembered
+// of a server.
+func (s *Surface) readNow(ctx context.Context, k policy.Key, method string) error {
+	if _, err := s.gate.Tools(ctx, k); err != nil || method == wire.MethodToolsList {
+		return err
+	}
+	_, err := s.opt.Hosted.List(ctx, k, method)
+	return err
+}
+
+// forget lets the lists of a server be read again at once, as after a login.
+func (r *readings) forget(server, account string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, old := range r.all {
+		if id.key.Server == server && id.key.Account == account && !old.ended.IsZero() {
+			delete(r.all, id)
+		}
+	}
+}
+
+// learn sees to it that a list of all sources is known, as far as that is possible
+// in a moment: servers never seen before are asked, all at once, and waited for
+// until all have answered, or half of them have and the others keep silent for as
+// long again. What comes later is told as a change of the list.
+func (s *Surface) learn(ctx context.Context, sources []source, method string) {
+	var open []*reading
+	for i := range sources {
+		src := &sources[i]
+		if !src.lacks(method) {
+			if src.doubtful(s.started) {
+				s.read(src.key, method, refreshEvery)
+			}
+			continue
+		}
+		if r := s.read(src.key, method, retryAfter); r != nil && !s.readings.isAbandoned(r) {
+			open = append(open, r)
+		}
+	}
+	if len(open) > 0 {
+		s.await(ctx, open)
+	}
+}
+
+func (r *readings) isAbandoned(one *reading) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return one.abandoned
+}
+
+// await waits for readings; those it gives up nobody waits for again.
+func (s *Surface) await(ctx context.Context, open []*reading) {
+	began := time.Now()
+	ended := make(chan struct{}, len(open))
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(stop)
+	for _, r := range open {
+		wg.Go(func() {
+			select {
+			case <-r.done:
+				ended <- struct{}{}
+			case <-stop:
+			}
+		})
+	}
+	quiet := time.NewTimer(maxWait)
+	defer quiet.Stop()
+	for n := 1; n <= len(open); n++ {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return
+		case <-quiet.C:
+			s.readings.abandon(open)
+			return
+		}
+		if 2*n >= len(open) {
+			quiet.Reset(min(max(s.opt.Quiet, time.Since(began)), maxWait))
+		}
+	}
+}
+
+// maxWait bounds how long a list waits for servers in any case.
+const maxWait = 20 * time.Second
+
+func (r *readings) abandon(open []*reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range open {
+		one.abandoned = one.ended.IsZero()
+	}
+}
+
+// ask reads the tools of one server that was named, and waits for it.
+func (s *Surface) ask(ctx context.Context, src *source) error {
+	r := s.read(src.key, wire.MethodToolsList, 0)
+	if r == nil {
+		return context.Canceled
+	}
+	select {
+	case <-r.done:
+		s.readings.mu.Lock()
+		defer s.readings.mu.Unlock()
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

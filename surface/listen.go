@@ -1,0 +1,263 @@
+package surface
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// gatherFor is how long changes of lists are gathered before they are told.
+const gatherFor = 100 * time.Millisecond
+
+// listener is an agent that hears of changes.
+type listener struct {
+	agent Agent
+	want  Subscription
+	on    func(wire.Message)
+	// sums returns what the lists are now; a list is told to have changed when its
+	// sum has. Nil: changes are told as the server told them.
+	sums func(context.Context) lists3
+	// shows reports whether the view shows a server; shown is the address it gives
+	// a resource of it.
+	shows func(k policy.Key) bool
+	shown func(k policy.Key, uri string) string
+
+	mu     sync.Mutex // guards raised
+	raised [3]bool    // changed, as servers said
+	woken  chan struct{}
+}
+
+// lists3 holds something for tools, prompts and resources.
+type lists3 [3][32]byte
+
+// The notifications of lists3, in order.
+var listNotes = [3]string{wire.MethodNotifyTools, wire.MethodNotifyPrompts, wire.MethodNotifyRes}
+
+// listeners are all of them.
+type listeners struct {
+	mu  sync.Mutex // guards all
+	all map[*listener]bool
+}
+
+func (ls *listeners) set(l *listener, on bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.all == nil {
+		ls.all = map[*listener]bool{}
+	}
+	if on {
+		ls.all[l] = true
+	} else {
+		delete(ls.all, l)
+	}
+}
+
+// each calls f without the lock.
+func (ls *listeners) each(f func(*listener)) {
+	ls.mu.Lock()
+	all := make([]*listener, 0, len(ls.all))
+	for l := range ls.all {
+		all = append(all, l)
+	}
+	ls.mu.Unlock()
+	for _, l := range all {
+		f(l)
+	}
+}
+
+func (l *listener) wake() {
+	select {
+	case l.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (l *listener) raise(kind int) {
+	l.mu.Lock()
+	l.raised[kind] = true
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *listener) wants(kind int) bool {
+	return [...]bool{l.want.Tools, l.want.Prompts, l.want.Resources}[kind]
+}
+
+// run tells the agent of changed lists until ctx ends.
+func (s *Surface) run(ctx context.Context, l *listener) error {
+	l.woken = make(chan struct{}, 1)
+	var last lists3
+	if l.sums != nil {
+		last = l.sums(ctx)
+	}
+	s.listeners.set(l, true)
+	defer s.listeners.set(l, false)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.life.Done():
+			return context.Canceled
+		case <-l.woken:
+		}
+		pause := time.NewTimer(gatherFor)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		case <-pause.C:
+		}
+		last = l.tell(ctx, last)
+	}
+}
+
+// tell sends what has changed since last and returns what is.
+func (l *listener) tell(ctx context.Context, last lists3) lists3 {
+	l.mu.Lock()
+	changed := l.raised
+	l.raised = [3]bool{}
+	l.mu.Unlock()
+	are := last
+	if l.sums != nil {
+		are = l.sums(ctx)
+		for i := range are {
+			changed[i] = are[i] != last[i]
+		}
+	}
+	for i, method := range listNotes {
+		if changed[i] && l.wants(i) {
+			l.on(notification(method, nil))
+		}
+	}
+	return are
+}
+
+// wake lets all listeners look whether their lists have changed.
+func (s *Surface) wake() { s.listeners.each((*listener).wake) }
+
+// Notified takes in what a server says outside any request. It does not block.
+func (s *Surface) Notified(k policy.Key, m wire.Message) {
+	k = s.normal(k)
+	switch m.Method {
+	case wire.MethodNotifyTools, wire.MethodNotifyPrompts, wire.MethodNotifyRes:
+		s.listChanged(k, m.Method)
+	case wire.MethodNotifyUpdated:
+		uri := jsonx.GetText(m.Params, "uri")
+		s.listeners.each(func(l *listener) {
+			if !l.hears(k) {
+				return
+			}
+			if shown, ok := s.followed(l, k, uri); ok {
+				l.on(updated(m, shown))
+			}
+		})
+	default:
+		s.listeners.each(func(l *listener) {
+			if l.agent.Lane != "" && l.hears(k) {
+				l.on(m)
+			}
+		})
+	}
+}
+
+// hears reports whether something that was said on the connection of k is for l.
+func (l *listener) hears(k policy.Key) bool {
+	return l.agent.Principal == k.Principal && (k.Lane == "" || k.Lane == l.agent.Lane) && l.shows(k)
+}
+
+// followed is the address under which a listener knows a resource, and whether it
+// wants to hear of it. What is said on a lane's own connection it does.
+func (s *Surface) followed(l *listener, k policy.Key, uri string) (string, bool) {
+	shown := l.shown(k, uri)
+	full := withServer(label(k.Server, k.Account), uri)
+	for _, form := range [...]string{shown, full} {
+		if slices.Contains(l.want.URIs, form) {
+			return form, true
+		}
+	}
+	if k.Lane == "" {
+		return shown, false
+	}
+	if ln := s.lanes.of(k); ln != nil && ln.subscribed(full) {
+		return full, true
+	}
+	return shown, true
+}
+
+// listChanged has a list read again; who listens is told when its view is another.
+func (s *Surface) listChanged(k policy.Key, method string) {
+	kind, methods := 0, []string{wire.MethodToolsList}
+	switch method {
+	case wire.MethodNotifyPrompts:
+		kind, methods = 1, []string{wire.MethodPromptsList}
+	case wire.MethodNotifyRes:
+		kind, methods = 2, []string{wire.MethodResourcesList, wire.MethodTemplatesList}
+	}
+	s.listeners.each(func(l *listener) {
+		if l.sums == nil && l.hears(k) {
+			l.raise(kind)
+		}
+	})
+	k.Lane = ""
+	if _, known, err := s.gate.Known(s.life, k); err != nil || !known {
+		return // nobody was ever shown it
+	}
+	for _, m := range methods {
+		s.read(k, m, now)
+	}
+}
+
+// tellLane hands a message to the listeners of a lane.
+func (s *Surface) tellLane(a Agent, m wire.Message) {
+	s.listeners.each(func(l *listener) {
+		if l.agent.Principal == a.Principal && l.agent.Lane == a.Lane {
+			l.on(m)
+		}
+	})
+}
+
+// keepListening subscribes at a server, again and again when the connection breaks,
+// until ctx ends.
+func (s *Surface) keepListening(ctx context.Context, k policy.Key, want Subscription, on func(wire.Message)) {
+	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, time.Minute) {
+		began := time.Now()
+		err := s.opt.Hosted.Listen(ctx, k, want, on)
+		if ctx.Err() != nil {
+			return
+		}
+		s.opt.Log.Debug("a subscription ended", "server", k.Server, "error", err)
+		if time.Since(began) > time.Minute {
+			wait = time.Second
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+		case <-pause.C:
+		}
+	}
+}
+
+// watch follows the events that change what is seen: lists, states, logins.
+func (s *Surface) watch(sub *event.Subscription[event.Event]) {
+	defer sub.Close()
+	for e := range sub.All(s.life) {
+		switch e := e.(type) {
+		case event.ToolsChanged, event.ServerChanged:
+			s.wake()
+		case event.GrantChanged:
+			if e.Change == event.GrantStored {
+				k := s.normal(policy.Key{Principal: e.Principal, Server: e.Server, Account: e.Account})
+				s.readings.forget(k.Server, k.Account)
+				s.read(k, wire.MethodToolsList, now) // so that whoever listens hears of new tools
+			}
+			s.wake()
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package surface
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// act runs an action that has an answer of our own.
+func (m *meta) act(ctx context.Context, a Agent, in input) (text string, failed bool) {
+	switch in.action {
+	case "help":
+		return metaHelp, false
+	case "list_servers":
+		return m.listServers(ctx, a), false
+	case "search":
+		return m.search(ctx, a, in)
+	case "list_tools":
+		return m.listTools(ctx, a, in)
+	case "describe_tool":
+		return m.describeTool(ctx, a, in)
+	case "status":
+		return m.status(ctx, a, in)
+	case "complete_login":
+		return plain(m.s.login(ctx, a, in.server, in.redirectURL))
+	}
+	return plain(m.s.login(ctx, a, in.server, ""))
+}
+
+// plain takes a result of our own apart again.
+func plain(result []byte) (text string, failed bool) {
+	content, _ := jsonx.Get(result, "content")
+	for e := jsonx.Array(content); e.Next(); {
+		text += jsonx.GetText(e.Value, "text")
+	}
+	v, _ := jsonx.Get(result, "isError")
+	return text, string(v) == "true"
+}
+
+func (m *meta) listServers(ctx context.Context, a Agent) string {
+	snap := m.s.snapshot(ctx, a, m.profile)
+	if len(snap.sources) == 0 {
+		return "No servers are configured. A person can add one with: usher add."
+	}
+	states := map[string]Status{}
+	for _, st := range m.s.opt.Hosted.Status(ctx, a.Principal, "") {
+		states[st.Server] = st
+	}
+	var b strings.Builder
+	for i := range snap.sources {
+		src := &snap.sources[i]
+		st := states[src.label]
+		state := st.State
+		switch {
+		case src.Off:
+			state = "off"
+		case st.NeedsLogin:
+			state = "needs login"
+		case state == "":
+			state = "disconnected"
+		}
+		fmt.Fprintf(&b, "%s: %s, %s, %s", src.label, state, src.Transport, m.count(snap, src))
+		if text := oneLine(src.Description, src.listing.Instructions); text != "" {
+			b.WriteString(" - " + text)
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (m *meta) count(snap *snapshot, src *source) string {
+	n := len(snap.toolNames[src.label])
+	switch {
+	case !src.known:
+		return "tools not known yet"
+	case n == 1:
+		return "1 tool"
+	}
+	return fmt.Sprintf("%d tools", n)
+}
+
+// oneLine is the first text that is not empty, cut to a line.
+func oneLine(texts ...string) string {
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			return cutLine(t)
+		}
+	}
+	return ""
+}
+
+const maxLimit = 50
+
+func (m *meta) search(ctx context.Context, a Agent, in input) (string, bool) {
+	snap := m.current(ctx, a, wire.MethodToolsList)
+	hits := snap.index().Search(in.query, min(in.limit, maxLimit))
+	if len(hits) == 0 {
+		return fmt.Sprintf("No tool fits %q. Try other words, or action list_servers and then list_tools.", in.query), false
+	}
+	var b strings.Builder
+	for _, h := range hits {
+		fmt.Fprintf(&b, "%s / %s", h.Server, h.Tool)
+		if h.Title != "" {
+			b.WriteString(" - " + h.Title)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("\n(server / tool) Next: describe_tool with server and tool, then call.")
+	return b.String(), false
+}
+
+// source finds the server that was named; its tools are asked for where they were
+// never seen. The text says what is wrong, "" when nothing is.
+func (m *meta) source(ctx context.Context, a Agent, name string) (*snapshot, *source, string) {
+	snap := m.s.snapshot(ctx, a, m.profile)
+	src := snap.by[name]
+	if src == nil {
+		return nil, nil, noServer(snap, name)
+	}
+	if src.err != nil {
+		p := m.s.Explain(src.err)
+		return nil, nil, sentence(p.Text, p.Next)
+	}
+	if src.known {
+		if src.doubtful(m.s.started) {
+			m.s.read(src.key, wire.MethodToolsList, refreshEvery)
+		}
+		return snap, src, ""
+	}
+	if err := m.s.ask(ctx, src); err != nil {
+		return nil, nil, m.failure(err, name)
+	}
+	snap = m.s.snapshot(ctx, a, m.profile)
+	if src = snap.by[name]; src == nil {
+		return nil, nil, noServer(snap, name)
+	}
+	return snap, src, ""
+}
+
+func noServer(snap *snapshot, name string) string {
+	names := make([]string, len(snap.sources))
+	for i := range snap.sources {
+		names[i] = snap.sources[i].label
+	}
+	return fmt.Sprintf("No server is named %q%s Use action list_servers for all names.", name, orStop(didYouMean(name, names)))
+}
+
+func noTool(snap *snapshot, src *source, tool string) string {
+	names := snap.toolNames[src.label]
+	if near := nearest(tool, names); len(near) > 0 {
+		return fmt.Sprintf("%s has no tool named %q; did you mean %s? Use action list_tools with server %q for all names.", src.label, tool, strings.Join(near, " or "), src.label)
+	}
+	for _, h := range snap.index().Search(tool, 3) {
+		if h.Server != src.label {
+			return fmt.Sprintf("%s has no tool named %q; %s has one that may be meant: %s. Use action search to find others.", src.label, tool, h.Server, h.Tool)
+		}
+	}
+	return fmt.Sprintf("%s has no tool named %q. Use action list_tools with server %q, or search.", src.label, tool, src.label)
+}
+
+func (m *meta) listTools(ctx context.Context, a Agent, in input) (string, bool) {
+	snap, src, problem := m.source(ctx, a, in.server)
+	if problem != "" {
+		return problem, true
+	}
+	names := snap.toolNames[src.label]
+	if len(names) == 0 {
+		return src.label + " offers no tools.", false
+	}
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString(name)
+		if t, ok := src.tool(name); ok {
+			if title := titleOf(t.Definition); title != "" {
+				b.WriteString(" - " + title)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if src.listing.Stale {
+		b.WriteString("\n(last known; the server has not been asked again yet)")
+	}
+	return strings.TrimSuffix(b.String(), "\n"), false
+}
+
+// describeTool answers with the definition, to the byte as the server sent it.
+func (m *meta) describeTool(ctx context.Context, a Agent, in input) (string, bool) {
+	snap, src, problem := m.source(ctx, a, in.server)
+	if problem != "" {
+		return problem, true
+	}
+	t, ok := src.tool(in.tool)
+	switch {
+	case ok && t.Blocked:
+		return fmt.Sprintf("%s/%s is blocked: its definition is not the one that was pinned. A person can look at the change with: usher pins diff %s/%s", src.label, in.tool, src.label, in.tool), true
+	case !ok || !slices.Contains(snap.toolNames[src.label], in.tool):
+		return noTool(snap, src, in.tool), true
+	}
+	return string(t.Definition), false
+}
+
+func (m *meta) status(ctx context.Context, a Agent, in input) (string, bool) {
+	snap := m.s.snapshot(ctx, a, m.profile)
+	if in.server != "" && snap.by[in.server] == nil {
+		return noServer(snap, in.server), true
+	}
+	out := struct {
+		Servers []Status `json:"servers"`
+		Logins  []Login  `json:"logins,omitempty"`
+	}{Servers: []Status{}}
+	for _, st := range m.s.opt.Hosted.Status(ctx, a.Principal, in.server) {
+		if snap.by[st.Server] != nil {
+			out.Servers = append(out.Servers, st)
+		}
+	}
+	if m.s.opt.Logins != nil {
+		logins, err := m.s.opt.Logins.Status(ctx, a.Principal, in.server)
+		if err != nil {
+			m.s.opt.Log.Warn("the state of logins is not known", "error", err)
+		}
+		for _, l := range logins {
+			if snap.by[l.Server] != nil {
+				out.Logins = append(out.Logins, l)
+			}
+		}
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return err.Error(), true
+	}
+	return string(text), false
+}
+
+// callTool passes a call on and returns the server's own result. What an agent can
+// do something about is told in words; a needed login is the gateway's to show.
+func (m *meta) callTool(ctx context.Context, a Agent, r Request, in input) ([]byte, error) {
+	if in.arguments == nil {
+		in.arguments = []byte("{}")
+	}
+	if t := jsonx.TypeOf(in.arguments); t != "object" {
+		return textResult(a, fmt.Sprintf("`arguments` must be an object, not %s. Use action describe_tool with server %q and tool %q for what it takes.", t, in.server, in.tool), true), nil
+	}
+	snap := m.lookup(ctx, a, func(s *snapshot) bool {
+		src := s.by[in.server]
+		return src != nil && slices.Contains(s.toolNames[src.label], in.tool)
+	})
+	src := snap.by[in.server]
+	if src == nil {
+		return textResult(a, noServer(snap, in.server), true), nil
+	}
+	if src.known && !slices.Contains(snap.toolNames[src.label], in.tool) {
+		if t, ok := src.tool(in.tool); !ok || !t.Blocked {
+			return textResult(a, noTool(snap, src, in.tool), true), nil
+		}
+	}
+	r.Params = jsonx.Apply(r.Params, jsonx.Edit{Key: "name", Value: jsonx.Quote(in.tool)}, jsonx.Edit{Key: "arguments", Value: in.arguments})
+	result, err := m.s.forward(ctx, a, src.key, in.tool, r)
+	if err == nil {
+		return result, nil
+	}
+	var answer *wire.Error
+	switch m.s.kindOf(err) {
+	case KindLogin, KindCancelled:
+		return nil, err
+	case KindUnknownTool:
+		return textResult(a, noTool(snap, src, in.tool), true), nil
+	}
+	if errors.As(err, &answer) {
+		return nil, err // the server's own answer
+	}
+	return textResult(a, m.failure(err, in.server), true), nil
+}
+
+// failure says what went wrong with a server and what to do next.
+func (m *meta) failure(err error, server string) string {
+	p := m.s.Explain(err)
+	text := sentence(p.Text, p.Next)
+	switch p.Kind {
+	case KindLogin:
+		return text + fmt.Sprintf(" Use action login with server %q, show the person what it returns, then try again.", server)
+	case KindUnavailable:
+		return text + fmt.Sprintf(" Use action status with server %q; other servers are not affected.", server)
+	case KindDenied, KindOff, KindChanged:
+		return text + " Only a person can change that; use another tool or tell them."
+	case KindUnknown:
+		return text + " Check whether it took effect before you repeat it."
+	}
+	return text
+}

@@ -1,0 +1,88 @@
+package surface
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// appendFresh turns the result dst, which ends in }, into a complete one of the
+// modern era that says how long it may be kept.
+func appendFresh(dst []byte, ttl time.Duration, public bool) []byte {
+	dst = strconv.AppendInt(append(dst[:len(dst)-1], `,"ttlMs":`...), ttl.Milliseconds(), 10)
+	scope := `"private"`
+	if public {
+		scope = `"public"`
+	}
+	dst = append(append(dst, `,"cacheScope":`...), scope...)
+	return append(dst, `,"resultType":"complete"}`...)
+}
+
+// completed adds what the modern era demands to a result of an older server. What
+// is there already stays.
+func completed(result []byte, method string) []byte {
+	var edits []jsonx.Edit
+	missing := func(key, value string) {
+		if _, ok := jsonx.Get(result, key); !ok {
+			edits = append(edits, jsonx.Edit{Key: key, Value: []byte(value)})
+		}
+	}
+	missing("resultType", `"complete"`)
+	if cacheable(method) {
+		missing("ttlMs", "0")
+		missing("cacheScope", `"private"`)
+	}
+	if len(edits) == 0 {
+		return result
+	}
+	return appendMembers(result, edits)
+}
+
+// appendMembers adds members at the end and keeps every byte before them.
+func appendMembers(obj []byte, edits []jsonx.Edit) []byte {
+	trimmed := bytes.TrimRight(obj, " \t\r\n")
+	if jsonx.TypeOf(obj) != "object" || len(trimmed) < 2 {
+		return jsonx.Apply(obj, edits...)
+	}
+	inner := bytes.TrimRight(trimmed[:len(trimmed)-1], " \t\r\n")
+	out := append(make([]byte, 0, len(obj)+64), inner...)
+	for _, e := range edits {
+		if out[len(out)-1] != '{' {
+			out = append(out, ',')
+		}
+		out = append(append(jsonx.AppendText(out, e.Key), ':'), e.Value...)
+	}
+	return append(out, '}')
+}
+
+func cacheable(method string) bool {
+	switch method {
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodResourcesRead:
+		return true
+	}
+	return false
+}
+
+// emptyResult is the answer to requests that have none, in the agent's era.
+func emptyResult(a Agent) []byte {
+	if wire.Modern(a.Version) {
+		return []byte(`{"resultType":"complete"}`)
+	}
+	return []byte(`{}`)
+}
+
+// textResult is the result of a tool of our own.
+func textResult(a Agent, text string, failed bool) []byte {
+	out := append(make([]byte, 0, len(text)+len(text)/8+96), `{"content":[{"type":"text","text":`...)
+	out = append(jsonx.AppendText(out, text), `}]`...)
+	if failed {
+		out = append(out, `,"isError":true`...)
+	}
+	if wire.Modern(a.Version) {
+		out = append(out, `,"resultType":"complete"`...)
+	}
+	return append(out, '}')
+}

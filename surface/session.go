@@ -1,0 +1,150 @@
+package surface
+
+import (
+	"context"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// setLevel remembers the log level that an agent wants and tells it to the servers
+// of its lane: to older ones now or when they are first used, to modern ones with
+// every request.
+func (s *Surface) setLevel(ctx context.Context, a Agent, params []byte) ([]byte, error) {
+	level, ok := jsonx.Get(params, "level")
+	text, isText := jsonx.Text(level)
+	if !ok || !isText || !logLevel(text) {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "level must be one of debug, info, notice, warning, error, critical, alert, emergency")
+	}
+	l := s.lanes.open(a)
+	if l == nil {
+		return emptyResult(a), nil // it has no session for which that could hold
+	}
+	l.mu.Lock()
+	l.level, l.own = append([]byte(nil), level...), true
+	clear(l.told)
+	var used []policy.Key
+	for k := range l.used {
+		used = append(used, k)
+	}
+	l.mu.Unlock()
+	for _, k := range used {
+		s.tellLevel(ctx, l, k)
+	}
+	return emptyResult(a), nil
+}
+
+func logLevel(text string) bool {
+	switch text {
+	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":
+		return true
+	}
+	return false
+}
+
+// tellLevel tells a server of the older era which messages the agent wants, once.
+func (s *Surface) tellLevel(ctx context.Context, l *lane, k policy.Key) {
+	l.mu.Lock()
+	level := l.level
+	told := level == nil || l.told[k]
+	l.told[k] = true
+	l.mu.Unlock()
+	if told {
+		return
+	}
+	var q policy.Request
+	q.Method, q.Params = wire.MethodSetLevel, jsonx.Set(nil, "level", level)
+	// A server without logging refuses; the request it is for matters more.
+	_, _ = s.gate.Do(ctx, k, q)
+}
+
+// subscribe and its opposite are requests of the older era. For a server of that era
+// they go to the lane's own connection; of a modern one the surface listens itself.
+func (s *Surface) subscribe(ctx context.Context, a Agent, t target, shown string, r Request) ([]byte, error) {
+	l := s.lanes.open(a)
+	if l != nil {
+		l.claim()
+	}
+	rt, err := s.route(ctx, a, t.src.key, &r)
+	if err != nil {
+		return nil, err
+	}
+	defer rt.done()
+	if !wire.Modern(rt.version) {
+		if t.name != shown {
+			r.Params = jsonx.Set(r.Params, "uri", jsonx.Quote(t.name))
+		}
+		res, err := s.pass(ctx, rt.key, "", &r)
+		if err == nil && l != nil {
+			l.note(shown, r.Method == wire.MethodSubscribe)
+		}
+		return res.Raw, err
+	}
+	if l == nil {
+		return nil, wire.Errorf(wire.CodeMethodNotFound, "%s needs a session; use %s", r.Method, wire.MethodListen)
+	}
+	l.mu.Lock()
+	cancel, subscribed := l.subs[shown]
+	if r.Method == wire.MethodUnsubscribe {
+		delete(l.subs, shown)
+		if subscribed {
+			cancel()
+		}
+	}
+	l.mu.Unlock()
+	if r.Method == wire.MethodSubscribe && !subscribed {
+		s.follow(l, rt.key, t.name, shown)
+	}
+	return emptyResult(a), nil
+}
+
+// note remembers what an older server was told to send updates of.
+func (l *lane) note(shown string, on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if on {
+		l.subs[shown] = func() {}
+	} else {
+		delete(l.subs, shown)
+	}
+}
+
+func (l *lane) subscribed(shown string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.subs[shown] != nil
+}
+
+// follow hears of updates of one resource until the lane ends or unsubscribes.
+func (s *Surface) follow(l *lane, k policy.Key, own, shown string) {
+	ctx, cancel := context.WithCancel(s.life)
+	l.mu.Lock()
+	l.subs[shown] = cancel
+	l.mu.Unlock()
+	s.spawn(func() {
+		defer cancel()
+		s.keepListening(ctx, k, Subscription{URIs: []string{own}}, func(m wire.Message) {
+			if m.Method == wire.MethodNotifyUpdated {
+				s.tellLane(l.agent, updated(m, shown))
+			}
+		})
+	})
+}
+
+// updated is the notification that a resource changed, under the agent's address
+// for it and without the mark of our own subscription.
+func updated(m wire.Message, shown string) wire.Message {
+	params := wire.EditMeta(m.Params, jsonx.Edit{Key: wire.MetaSubscription})
+	if meta, ok := jsonx.Get(params, "_meta"); ok && string(meta) == "{}" {
+		params = jsonx.Delete(params, "_meta")
+	}
+	if jsonx.GetText(params, "uri") != shown {
+		params = jsonx.Set(params, "uri", jsonx.Quote(shown))
+	}
+	return notification(m.Method, params)
+}
+
+func notification(method string, params []byte) wire.Message {
+	return wire.Message{Raw: wire.AppendNotification(nil, method, params), Method: method, Params: params}
+}

@@ -1,0 +1,182 @@
+package surface
+
+import (
+	"context"
+	"strings"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// single shows one server as it is. Rules, pins and supervision apply; besides that
+// every byte of params and results is the agent's and the server's own.
+type single struct {
+	endpoint
+	server, account string
+}
+
+func (v *single) key(a Agent) policy.Key {
+	return policy.Key{Principal: a.Principal, Server: v.server, Account: v.account}
+}
+
+// Info implements [View].
+func (v *single) Info(ctx context.Context, a Agent) (Info, error) {
+	a = v.agent(a)
+	if err := v.inScope(a); err != nil {
+		return Info{}, err
+	}
+	listing, known, err := v.s.gate.Known(ctx, v.key(a))
+	if err == nil && (!known || listing.Capabilities == nil) {
+		listing, err = v.s.gate.Tools(ctx, v.key(a))
+		switch v.s.kindOf(err) {
+		case KindUnknownServer, KindOff, KindDenied, KindCancelled:
+		default:
+			err = nil // down, or it wants a login: what it offers shows when it answers
+		}
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	return v.describe(listing), nil
+}
+
+func (v *single) describe(l policy.Listing) Info {
+	info := Info{Server: l.Info, Capabilities: l.Capabilities, Instructions: l.Instructions, Version: l.Version}
+	if info.Server == nil {
+		info.Server = jsonx.Set(v.serverInfo(), "name", jsonx.Quote(label(v.server, v.account)))
+	}
+	if info.Capabilities == nil {
+		info.Capabilities = []byte(directCapabilities)
+	}
+	return info
+}
+
+// kindOf is the kind of problem that err is; none for nil.
+func (s *Surface) kindOf(err error) Kind {
+	if err == nil {
+		return KindOther
+	}
+	return s.Explain(err).Kind
+}
+
+// inScope refuses agents whose token does not cover the server.
+func (v *single) inScope(a Agent) error {
+	if (selection{servers: a.Servers, tools: a.Tools}).server(v.server, v.account) {
+		return nil
+	}
+	return v.outOfScope("")
+}
+
+func (v *single) outOfScope(tool string) error {
+	return &policy.DeniedError{Server: v.server, Account: v.account, Tool: tool, Reason: "the scope of the token does not include it"}
+}
+
+// Do implements [View].
+func (v *single) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
+	a = v.agent(a)
+	if err := v.inScope(a); err != nil {
+		return nil, err
+	}
+	p, werr := wire.ReadParams(r.Params)
+	if werr != nil {
+		return nil, werr
+	}
+	switch r.Method {
+	case wire.MethodPing:
+		return emptyResult(a), nil
+	case wire.MethodSetLevel:
+		return v.setLevel(ctx, a, r)
+	case wire.MethodToolsList:
+		return v.tools(ctx, a, r)
+	case wire.MethodToolsCall:
+		if err := v.toolInScope(ctx, a, p.Name); err != nil {
+			return nil, err
+		}
+		return v.s.forward(ctx, a, v.key(a), p.Name, r)
+	}
+	if len(a.Tools) > 0 {
+		return nil, v.outOfScope("")
+	}
+	switch r.Method {
+	case wire.MethodSubscribe, wire.MethodUnsubscribe:
+		src := &source{key: v.key(a)}
+		return v.s.subscribe(ctx, a, target{src: src, name: p.URI}, p.URI, r)
+	}
+	return v.s.forward(ctx, a, v.key(a), "", r)
+}
+
+// toolInScope compares the server's own name of a tool with the agent's scope.
+func (v *single) toolInScope(ctx context.Context, a Agent, name string) error {
+	if len(a.Tools) == 0 {
+		return nil
+	}
+	own := name
+	if l, _, err := v.s.gate.Known(ctx, v.key(a)); err == nil {
+		for _, t := range l.Tools {
+			if t.Name == name {
+				own = t.Own
+			}
+		}
+	}
+	if (selection{tools: a.Tools}).tool(v.server, v.account, own) {
+		return nil
+	}
+	return v.outOfScope(name)
+}
+
+// setLevel asks an older server itself, so that its own answer comes back; for a
+// modern one the level is remembered.
+func (v *single) setLevel(ctx context.Context, a Agent, r Request) ([]byte, error) {
+	result, err := v.s.setLevel(ctx, a, r.Params)
+	if err != nil || a.Lane == "" {
+		return result, err
+	}
+	rt, err := v.s.route(ctx, a, v.key(a), &r) // tells the level
+	if err != nil {
+		return nil, err
+	}
+	rt.done()
+	return result, nil
+}
+
+// Listen implements [View]. A modern agent asked for it in so many words: the
+// connection is held for it. The stream of an older session is no reason to start a
+// server.
+func (v *single) Listen(ctx context.Context, a Agent, want Subscription, on func(wire.Message)) error {
+	a = v.agent(a)
+	if err := v.inScope(a); err != nil {
+		return err
+	}
+	v.s.lanes.open(a)
+	l := &listener{
+		agent: a, want: want, on: on, woken: make(chan struct{}, 1),
+		shows: func(k policy.Key) bool { return k.Server == v.server && k.Account == v.account },
+		shown: func(_ policy.Key, uri string) string { return uri },
+	}
+	if len(want.URIs) > 0 || wire.Modern(a.Version) && (want.Tools || want.Prompts || want.Resources) {
+		defer v.hold(ctx, a, l)()
+	}
+	return v.s.run(ctx, l)
+}
+
+// hold listens at the server itself.
+func (v *single) hold(ctx context.Context, a Agent, l *listener) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		v.s.keepListening(ctx, v.key(a), l.want, func(m wire.Message) {
+			switch {
+			case m.Method == wire.MethodNotifyUpdated:
+				l.on(updated(m, jsonx.GetText(m.Params, "uri")))
+			case strings.HasSuffix(m.Method, "/list_changed"):
+				v.s.listChanged(v.key(a), m.Method)
+			}
+		})
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

@@ -1,0 +1,279 @@
+package surface
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// snapshot is what one principal sees through one selection, prepared: lists as
+// bytes, names resolved. It never changes; when what is known of a server changes,
+// a new one is made.
+type snapshot struct {
+	sources []source
+	by      map[string]*source // by label
+
+	tools, prompts, resources, templates list
+
+	uris      map[string][]target // by the server's own address
+	patterns  []pattern           // templates of all servers
+	index     func() *Index
+	toolNames map[string][]string // by label, sorted
+}
+
+// target is where a shown name leads.
+type target struct {
+	src  *source
+	name string // the name or address at the server
+	def  []byte // as the server sent it
+}
+
+type pattern struct {
+	template
+	target
+}
+
+// list is one prepared list.
+type list struct {
+	items   map[string]target // by shown name
+	whole   []byte            // for agents of the older era
+	modern  []byte            // for modern ones, when it may not be kept
+	sum     [32]byte          // of the entries
+	expires time.Time         // zero: it may not be kept
+	public  bool
+}
+
+// snapshotKey says whose view it is.
+type snapshotKey struct{ principal, profile, scope string }
+
+// maxSnapshots bounds how many are kept.
+const maxSnapshots = 256
+
+// snapshots keeps them.
+type snapshots struct {
+	mu  sync.RWMutex // guards all
+	all map[snapshotKey]*snapshot
+}
+
+func (c *snapshots) get(k snapshotKey) *snapshot {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.all[k]
+}
+
+func (c *snapshots) put(k snapshotKey, snap *snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = map[snapshotKey]*snapshot{}
+	}
+	if _, ok := c.all[k]; !ok && len(c.all) >= maxSnapshots {
+		for old := range c.all { // any: it is made again when it is asked for
+			delete(c.all, old)
+			break
+		}
+	}
+	c.all[k] = snap
+}
+
+// newSnapshot prepares everything but the search index, which is made when it is
+// first used.
+func newSnapshot(sources []source, sel selection, n naming, login bool) *snapshot {
+	snap := &snapshot{sources: sources, by: map[string]*source{}, uris: map[string][]target{}, toolNames: map[string][]string{}}
+	for i := range snap.sources {
+		snap.by[snap.sources[i].label] = &snap.sources[i]
+	}
+	snap.addTools(sel, n, login)
+	snap.addPrompts(sel, n)
+	snap.addResources(sel)
+	snap.addTemplates(sel)
+	snap.index = sync.OnceValue(snap.newIndex)
+	return snap
+}
+
+// entry is one definition under the name it is shown by.
+type entry struct {
+	shown string
+	def   []byte
+	target
+}
+
+// named orders entries of one server by name and leaves out those that come twice:
+// only the first could be used.
+func named(entries []entry) []entry {
+	slices.SortStableFunc(entries, func(a, b entry) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
+	return slices.CompactFunc(entries, func(a, b entry) bool { return a.name == b.name })
+}
+
+func (snap *snapshot) addTools(sel selection, n naming, login bool) {
+	var all []entry
+	f := freshness{public: !sel.scoped()}
+	for i := range snap.sources {
+		src := &snap.sources[i]
+		f.add(src)
+		var own []entry
+		for _, t := range src.listing.Tools {
+			if t.Blocked || !sel.tool(src.Name, src.Account, t.Own) {
+				continue
+			}
+			own = append(own, entry{def: t.Definition, target: target{src, t.Name, t.Definition}})
+		}
+		for _, e := range named(own) {
+			e.shown = n.shown(src.Name, src.Account, e.name)
+			e.def = jsonx.Set(e.def, "name", jsonx.Quote(e.shown))
+			snap.toolNames[src.label] = append(snap.toolNames[src.label], e.name)
+			all = append(all, e)
+		}
+	}
+	var first []byte
+	if login {
+		first = loginTool
+	}
+	snap.tools = newList("tools", first, all, f)
+}
+
+func (snap *snapshot) addPrompts(sel selection, n naming) {
+	var all []entry
+	for src := range snap.others(sel) {
+		var own []entry
+		for _, def := range src.listing.Prompts {
+			if name := jsonx.GetText(def, "name"); name != "" {
+				own = append(own, entry{def: def, target: target{src, name, def}})
+			}
+		}
+		for _, e := range named(own) {
+			e.shown = n.shown(src.Name, src.Account, e.name)
+			e.def = jsonx.Set(e.def, "name", jsonx.Quote(e.shown))
+			all = append(all, e)
+		}
+	}
+	snap.prompts = newList("prompts", nil, all, freshness{})
+}
+
+// others yields the sources whose prompts and resources are seen.
+func (snap *snapshot) others(sel selection) func(func(*source) bool) {
+	return func(yield func(*source) bool) {
+		for i := range snap.sources {
+			if src := &snap.sources[i]; sel.others(src.Name, src.Account) && !yield(src) {
+				return
+			}
+		}
+	}
+}
+
+// freshness gathers for how long and whom a list of many servers may be kept.
+type freshness struct {
+	public  bool
+	expires time.Time
+	never   bool
+	any     bool
+}
+
+func (f *freshness) add(src *source) {
+	if src.Off || src.err != nil {
+		return
+	}
+	f.any = true
+	f.public = f.public && src.known && src.listing.Public && src.Account == ""
+	if !src.known || src.listing.TTL <= 0 {
+		f.never = true
+		return
+	}
+	if end := src.listing.At.Add(src.listing.TTL); f.expires.IsZero() || end.Before(f.expires) {
+		f.expires = end
+	}
+}
+
+// newList renders entries. first is a definition of our own, nil for none.
+func newList(key string, first []byte, entries []entry, f freshness) list {
+	size := len(first) + 64
+	for _, e := range entries {
+		size += len(e.def) + 1
+	}
+	l := list{items: make(map[string]target, len(entries)), public: f.public && f.any}
+	if !f.never {
+		l.expires = f.expires
+	}
+	out := append(make([]byte, 0, size), `{"`+key+`":[`...)
+	out = append(out, first...)
+	for _, e := range entries {
+		if _, taken := l.items[e.shown]; taken {
+			continue // two hashes met: who came first keeps the name
+		}
+		l.items[e.shown] = e.target
+		if out[len(out)-1] != '[' {
+			out = append(out, ',')
+		}
+		out = append(out, e.def...)
+	}
+	l.whole = append(out, `]}`...)
+	l.sum = sha256.Sum256(l.whole)
+	l.modern = l.render(0)
+	return l
+}
+
+// forAgent is the list in the form of the agent's era. The bytes are shared.
+func (l *list) forAgent(version string) []byte {
+	if !wire.Modern(version) {
+		return l.whole
+	}
+	if left := time.Until(l.expires); !l.expires.IsZero() && left > 0 {
+		return l.render(left)
+	}
+	return l.modern
+}
+
+func (l *list) render(ttl time.Duration) []byte {
+	return appendFresh(bytes.Clone(l.whole), ttl, l.public)
+}
+
+// newIndex is the search over all tools that are shown.
+func (snap *snapshot) newIndex() *Index {
+	docs := make([]Document, 0, len(snap.tools.items))
+	for _, t := range snap.tools.items {
+		docs = append(docs, Document{Server: t.src.label, Tool: t.name, Definition: t.def})
+	}
+	slices.SortFunc(docs, func(a, b Document) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool)) })
+	return NewIndex(docs)
+}
+
+// snapshot returns what a sees now, made again only when something has changed.
+func (s *Surface) snapshot(ctx context.Context, a Agent, profile string) *snapshot {
+	k, sel := s.selection(a, profile)
+	sources := s.sources(ctx, k.principal, sel)
+	old := s.snaps.get(k)
+	if old != nil && slices.EqualFunc(old.sources, sources, func(x, y source) bool { return x.sameAs(&y) }) {
+		return old
+	}
+	snap := newSnapshot(sources, sel, s.names, s.opt.Logins != nil)
+	s.snaps.put(k, snap)
+	return snap
+}
+
+// recent is the last snapshot, perhaps outdated: what it leads to is checked again
+// by the gate.
+func (s *Surface) recent(ctx context.Context, a Agent, profile string) *snapshot {
+	k, _ := s.selection(a, profile)
+	if snap := s.snaps.get(k); snap != nil {
+		return snap
+	}
+	return s.snapshot(ctx, a, profile)
+}
+
+// tool finds a tool of a server by the name it is listed under.
+func (src *source) tool(name string) (policy.Tool, bool) {
+	for _, t := range src.listing.Tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return policy.Tool{}, false
+}
