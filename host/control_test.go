@@ -140,3 +140,18 @@ func TestStatusShape(t *testing.T) {
 		}
 	})
 }
+
+func TestNotify(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{}
+		h := s.open(t, nil)
+		if err := h.Notify(t.Context(), keyA, "notifications/roots/list_changed", nil); err != nil || s.count("a") != 0 {
+			t.Errorf("nobody is connected: %v, %d dials", err, s.count("a"))
+		}
+		_, _ = h.Do(t.Context(), keyA, callTool("x", nil))
+		if err := h.Notify(t.Context(), keyA, "notifications/roots/list_changed", nil); err != nil || s.last().notes.Load() != 1 {
+			t.Errorf("%v, told %d times", err, s.last().notes.Load())
+		}
+		wantErr(t, h.Notify(t.Context(), Key{Server: "b"}, "x", nil), ErrUnknownServer)
+	})
+}

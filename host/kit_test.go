@@ -43,6 +43,7 @@ type double struct {
 
 	calls   atomic.Int32
 	lists   atomic.Int32
+	notes   atomic.Int32
 	closed  atomic.Bool
 	learned atomic.Pointer[[][]byte]
 	once    sync.Once
@@ -80,7 +81,7 @@ func (d *double) Listen(ctx context.Context, _ upstream.Subscription, on func(wi
 	return ctx.Err()
 }
 
-func (d *double) Notify(context.Context, string, []byte) error { return nil }
+func (d *double) Notify(context.Context, string, []byte) error { d.notes.Add(1); return nil }
 
 func (d *double) Version() string { return d.version }
 

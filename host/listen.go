@@ -63,3 +63,24 @@ func (h *Host) Listen(ctx context.Context, k Key, want upstream.Subscription, on
 	<-ctx.Done() // the older era only had to be told; changes come to OnNotification
 	return &Error{Op: "listen to", Server: k.Server, Err: context.Cause(ctx)}
 }
+
+// Notify sends a notification to a server that is connected. One that is not has
+// nothing to be told: it learns the state of things when it connects.
+func (h *Host) Notify(ctx context.Context, k Key, method string, params []byte) error {
+	u, err := h.unit(k)
+	if err != nil {
+		return err
+	}
+	l, _, err := u.hold()
+	if l == nil {
+		if errors.Is(err, errReplaced) {
+			err = nil // nobody is connected
+		}
+		return err
+	}
+	defer u.release(l)
+	if err := l.conn.Notify(ctx, method, params); err != nil {
+		return &Error{Op: "notify", Server: k.Server, Err: err}
+	}
+	return nil
+}

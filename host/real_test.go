@@ -219,3 +219,45 @@ func TestNoDescriptorsLeft(t *testing.T) {
 		t.Errorf("%d descriptors after five restarts more, %d before", after, before)
 	}
 }
+
+// A subscription hears of its resource in both eras, and ends with its context.
+func TestListenToResource(t *testing.T) {
+	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+		t.Run(version, func(t *testing.T) {
+			heard := make(chan string, 10)
+			hear := func(m wire.Message) {
+				if m.Method == wire.MethodNotifyUpdated {
+					heard <- string(m.Params)
+				}
+			}
+			s, url := fakeURL(t, &fake.Options{Versions: []string{version}})
+			h := realHost(t, Options{OnNotification: func(_ Key, m wire.Message) { hear(m) }})
+			mustSpawn(t, h, urlServer("a", url))
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			defer stop()
+			ended := make(chan error, 1)
+			go func() {
+				ended <- h.Listen(ctx, keyA, upstream.Subscription{URIs: []string{"fake://readme"}}, hear)
+			}()
+			for got := ""; got == ""; {
+				s.Touch("fake://readme")
+				select {
+				case got = <-heard:
+					if !strings.Contains(got, "fake://readme") {
+						t.Errorf("heard %s", got)
+					}
+				case <-time.After(20 * time.Millisecond):
+				case <-ctx.Done():
+					t.Fatal("heard nothing")
+				}
+			}
+			if st := stateOf(t, h, "a"); st.RefCount != 1 {
+				t.Errorf("held by %d", st.RefCount)
+			}
+			stop()
+			if err := <-ended; err == nil {
+				t.Error("it ended without saying why")
+			}
+		})
+	}
+}
