@@ -1,0 +1,90 @@
+package surface
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+)
+
+// question is one line of the labelled set.
+type question struct{ server, tool, text string }
+
+func readQuestions(t testing.TB) []question {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "search", "questions.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []question
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		target, text, ok := strings.Cut(line, "\t")
+		server, tool, named := strings.Cut(target, "/")
+		if !ok || !named {
+			t.Fatalf("unreadable line %q", line)
+		}
+		out = append(out, question{server, tool, text})
+	}
+	return out
+}
+
+// realTools are the tools of published servers.
+func realTools(t testing.TB) []Document {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "search", "servers", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs []Document
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools, _ := jsonx.Get(bytes.TrimSpace(data), "tools")
+		e := jsonx.Array(tools)
+		for e.Next() {
+			docs = append(docs, Document{
+				Server: strings.TrimSuffix(filepath.Base(file), ".json"), Tool: jsonx.GetText(e.Value, "name"), Definition: e.Value,
+			})
+		}
+		if e.Err() != nil {
+			t.Fatalf("%s: %v", file, e.Err())
+		}
+	}
+	return docs
+}
+
+// TestQuestionsAreFair wants a set that is large enough, about tools that exist, and
+// that no search for names could answer.
+func TestQuestionsAreFair(t *testing.T) {
+	questions, docs := readQuestions(t), realTools(t)
+	servers := map[string]bool{}
+	known := map[string]bool{}
+	for _, d := range docs {
+		servers[d.Server] = true
+		known[d.Server+"/"+d.Tool] = true
+	}
+	if len(questions) < 60 || len(servers) < 10 {
+		t.Errorf("%d questions about %d servers, want at least 60 and 10", len(questions), len(servers))
+	}
+	for _, q := range questions {
+		if !known[q.server+"/"+q.tool] {
+			t.Errorf("there is no tool %s/%s", q.server, q.tool)
+		}
+		named := map[string]bool{}
+		eachWord(q.tool, func(w []byte) { named[string(stem(w))] = true })
+		eachWord(q.text, func(w []byte) {
+			if s := string(stem(w)); named[s] {
+				t.Errorf("%q holds %q of the name %s", q.text, s, q.tool)
+			}
+		})
+	}
+}
