@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// answer is what a request ends with: a result, an error, or nothing when it was
+// cancelled.
+type answer struct {
+	result []byte
+	more   string // members to add to the result, each with a comma before it
+	err    *wire.Error
+	none   bool
+}
+
+func failure(code int64, format string, args ...any) answer {
+	return answer{err: wire.Errorf(code, format, args...)}
+}
+
+// append appends the response with the given id.
+func (a *answer) append(dst []byte, id wire.ID) []byte {
+	if a.err != nil {
+		return appendError(dst, id, a.err)
+	}
+	if a.more == "" {
+		return wire.AppendResult(dst, id, a.result)
+	}
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = append(dst, id.JSON()...)
+	dst = append(dst, `,"result":`...)
+	dst = splice(dst, a.result, a.more)
+	return append(dst, '}')
+}
+
+// appendError appends an error response. One that answers nobody in particular has
+// no id.
+func appendError(dst []byte, id wire.ID, e *wire.Error) []byte {
+	if id.Present() && !id.Null() {
+		return wire.AppendError(dst, id, e.JSON())
+	}
+	dst = append(dst, `{"jsonrpc":"2.0","error":`...)
+	dst = append(dst, e.JSON()...)
+	return append(dst, '}')
+}
+
+// splice appends obj with more members at its end; its own bytes stay as they are.
+func splice(dst, obj []byte, more string) []byte {
+	end := len(obj) - 1 // the brace
+	last := end
+	for last > 0 && isSpace(obj[last-1]) {
+		last--
+	}
+	if obj[last-1] == '{' {
+		more = more[1:]
+	}
+	dst = append(dst, obj[:end]...)
+	dst = append(dst, more...)
+	return append(dst, '}')
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// status is the HTTP status of a response in the modern era.
+func (a *answer) status() int {
+	if a.err == nil {
+		return http.StatusOK
+	}
+	switch a.err.Code {
+	case wire.CodeMethodNotFound:
+		return http.StatusNotFound
+	case wire.CodeHeaderMismatch, wire.CodeMissingCapability, wire.CodeUnsupportedVersion:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// cacheable reports whether complete results of a method say how long they may be
+// kept.
+func cacheable(method string) bool {
+	switch method {
+	case wire.MethodDiscover, wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList,
+		wire.MethodTemplatesList, wire.MethodResourcesRead:
+		return true
+	}
+	return false
+}
+
+// complete makes a result fit for an agent of the modern era: what a server of the
+// older one could not say is added, the rest stays as it is.
+func complete(method string, result []byte) answer {
+	var typed, timed, scoped, whole bool
+	m := jsonx.Object(result)
+	for m.Next() {
+		switch string(m.Key) {
+		case "resultType":
+			typed = true
+			whole = string(m.Value) == `"complete"`
+		case "ttlMs":
+			timed = true
+		case "cacheScope":
+			scoped = true
+		}
+	}
+	if m.Err() != nil {
+		return failure(wire.CodeInternal, "the server answered with %s instead of an object", jsonx.TypeOf(result))
+	}
+	a := answer{result: result}
+	if !typed {
+		a.more = `,"resultType":"complete"`
+	}
+	if !cacheable(method) || typed && !whole {
+		return a
+	}
+	if !timed {
+		a.more += `,"ttlMs":0`
+	}
+	if !scoped {
+		a.more += `,"cacheScope":"private"`
+	}
+	return a
+}

@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// ask sends a question of a server to an agent of the older era and waits for the
+// answer. It goes on the stream of the request it belongs to, or on the session's.
+func (s *session) ask(ctx context.Context, out outlet, method string, params []byte) ([]byte, *wire.Error) {
+	if bad := canAnswer(s.agent.Capabilities, method, params); bad != nil {
+		return nil, bad
+	}
+	reply := make(chan wire.Message, 1)
+	s.mu.Lock()
+	s.next++
+	id := s.next
+	s.asked[id] = reply
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.asked, id)
+		s.mu.Unlock()
+	}()
+	message := wire.AppendRequest(nil, wire.IntID(id), method, params)
+	if !out.send(message) && (out == s.out || !s.out.send(message)) {
+		return nil, wire.Errorf(wire.CodeInternal, "the agent cannot be reached")
+	}
+	select {
+	case m := <-reply:
+		if m.Error != nil {
+			return nil, wire.ParseError(m.Error)
+		}
+		return m.Result, nil
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	}
+	s.takeBack(out, id)
+	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = errors.Join(context.Cause(s.ctx))
+	}
+	return nil, wire.Errorf(wire.CodeInternal, "%v", cause)
+}
+
+// takeBack tells the agent that nobody waits for its answer any more.
+func (s *session) takeBack(out outlet, id int64) {
+	params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
+	params = jsonx.AppendText(append(params, `,"reason":`...), "the server does not wait any more")
+	message := wire.AppendNotification(nil, wire.MethodNotifyCancel, append(params, '}'))
+	if !out.send(message) && out != s.out {
+		s.out.send(message)
+	}
+}
+
+// answered hands over the agent's answer to a question. Answers to nothing are
+// dropped.
+func (s *session) answered(m wire.Message) {
+	id, ok := m.ID.Int()
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	reply := s.asked[id]
+	delete(s.asked, id)
+	s.mu.Unlock()
+	if reply != nil {
+		reply <- m
+	}
+}
+
+func (s *session) newQuestionID() string { return rand.Text() }

@@ -1,0 +1,135 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// failed is the answer to a request of the modern era that a view could not fulfil.
+func (g *Gateway) failed(ctx context.Context, q *request, err error) answer {
+	var said *wire.Error
+	if errors.As(err, &said) {
+		return g.said(q, said)
+	}
+	if ctx.Err() != nil {
+		return answer{none: true}
+	}
+	p := g.views.Explain(err)
+	if p.Kind != surface.KindLogin || !asks(q.method) || !canVisit(q.agent.Capabilities) {
+		return fit(q.method, g.explain(ctx, q.agent, q.method, err))
+	}
+	l, ok := g.beginLogin(ctx, q.agent, p)
+	if !ok || l.URL == "" {
+		return fit(q.method, g.needsLogin(q.method, p, l))
+	}
+	st := state{Kind: stateLogin, Server: p.Server, Request: q.subject()}
+	return g.inputRequired(q, st, []visit{{key: "login", url: l.URL, message: loginMessage(p, l)}})
+}
+
+// said is an error of the server in the words of the modern era.
+func (g *Gateway) said(q *request, e *wire.Error) answer {
+	switch {
+	case e.Code == wire.CodeResourceNotFound && q.method == wire.MethodResourcesRead:
+		out := wire.Errorf(wire.CodeInvalidParams, "%s", e.Message)
+		out.Data = e.Data
+		return answer{err: out}
+	case e.Code == wire.CodeURLElicitation && asks(q.method) && canVisit(q.agent.Capabilities):
+		if visits := readVisits(e.Data); len(visits) > 0 {
+			return g.inputRequired(q, state{Kind: stateAgain, Request: q.subject()}, visits)
+		}
+	}
+	return answer{err: e}
+}
+
+// visit is a URL that a person has to go to.
+type visit struct{ key, url, message string }
+
+// readVisits reads the error of revision 2025-11-25 that sends a person to a URL.
+func readVisits(data []byte) []visit {
+	list, _ := jsonx.Get(data, "elicitations")
+	var out []visit
+	for e := jsonx.Array(list); e.Next(); {
+		if url := jsonx.GetText(e.Value, "url"); url != "" {
+			out = append(out, visit{key: fmt.Sprintf("q%d", len(out)+1), url: url, message: jsonx.GetText(e.Value, "message")})
+		}
+	}
+	return out
+}
+
+// inputRequired sends a person to URLs in the way of the modern era.
+func (g *Gateway) inputRequired(q *request, st state, visits []visit) answer {
+	out := []byte(`{"resultType":"input_required","inputRequests":{`)
+	for i, v := range visits {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = jsonx.AppendText(out, v.key)
+		out = append(out, `:{"method":"elicitation/create","params":{"mode":"url","url":`...)
+		out = jsonx.AppendText(out, v.url)
+		out = jsonx.AppendText(append(out, `,"message":`...), v.message)
+		out = append(out, "}}"...)
+	}
+	out = append(out, `},"requestState":`...)
+	out = jsonx.AppendText(out, g.seal.seal(st, q.agent.Principal, g.opt.ParkTime))
+	return answer{result: append(out, '}')}
+}
+
+// explain puts an error into words for an agent of any era: a tool call ends with a
+// result that a model can act on, everything else with an error.
+func (g *Gateway) explain(ctx context.Context, a surface.Agent, method string, err error) answer {
+	var said *wire.Error
+	if errors.As(err, &said) {
+		return answer{err: said}
+	}
+	if ctx.Err() != nil {
+		return answer{none: true}
+	}
+	p := g.views.Explain(err)
+	switch p.Kind {
+	case surface.KindUnknownTool, surface.KindUnknownServer:
+		return failure(wire.CodeInvalidParams, "%s", words(p))
+	case surface.KindLogin:
+		l, _ := g.beginLogin(ctx, a, p)
+		if l.URL != "" && a.Version >= wire.V20251125 && !wire.Modern(a.Version) && canVisit(a.Capabilities) {
+			return urlElicitation(p, l)
+		}
+		return g.needsLogin(method, p, l)
+	}
+	return problem(method, words(p))
+}
+
+// words is a problem in one paragraph: what is wrong, then what to do.
+func words(p surface.Problem) string {
+	text := strings.TrimRight(p.Text, ". ")
+	if p.Next != "" && !strings.Contains(p.Text, p.Next) {
+		text += ". Next: " + strings.TrimRight(p.Next, ". ")
+	}
+	if p.RetryAfter > 0 {
+		text += fmt.Sprintf(". Try again in %s", p.RetryAfter.Round(time.Second))
+	}
+	return text + "."
+}
+
+// problem is a text in the form that the method allows.
+func problem(method, text string) answer {
+	if method != wire.MethodToolsCall {
+		return failure(wire.CodeInternal, "%s", text)
+	}
+	out := jsonx.AppendText([]byte(`{"content":[{"type":"text","text":`), text)
+	return answer{result: append(out, `}],"isError":true}`...)}
+}
+
+// fit adds to a result of ours what the modern era wants.
+func fit(method string, a answer) answer {
+	if a.result == nil {
+		return a
+	}
+	return complete(method, a.result)
+}

@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// headerTables know which arguments of which tools travel in headers, per endpoint.
+// They are learned from the lists that pass by, and from one asked for when a tool
+// is called before any did.
+type headerTables struct{ all sync.Map } // from the key of an endpoint to its *headerTable
+
+type headerTable struct {
+	mu     sync.RWMutex // guards what follows
+	params map[string][]wire.HeaderParam
+	last   *byte     // where the list that was read last begins, to know it again
+	asked  time.Time // when a list was asked for
+	whole  bool      // the end of a list has been read
+}
+
+// askAgain is how long not to ask for a list again that could not be had.
+const askAgain = 10 * time.Second
+
+func (t *headerTables) of(key string) *headerTable {
+	if table, ok := t.all.Load(key); ok {
+		return table.(*headerTable)
+	}
+	table, _ := t.all.LoadOrStore(key, &headerTable{params: map[string][]wire.HeaderParam{}})
+	return table.(*headerTable)
+}
+
+// learn reads a result of tools/list. Agents may see different parts of a list, so
+// what it does not name stays as it is.
+func (t *headerTable) learn(result []byte) {
+	if len(result) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last == &result[0] {
+		return
+	}
+	t.last = &result[0]
+	if _, more := jsonx.Get(result, "nextCursor"); !more {
+		t.whole = true
+	}
+	if len(t.params) == 0 && !bytes.Contains(result, []byte("x-mcp-header")) {
+		return
+	}
+	tools, _ := jsonx.Get(result, "tools")
+	for e := jsonx.Array(tools); e.Next(); {
+		name := jsonx.GetText(e.Value, "name")
+		schema, _ := jsonx.Get(e.Value, "inputSchema")
+		params, err := wire.HeaderParams(schema)
+		if err != nil || len(params) == 0 {
+			delete(t.params, name) // with broken annotations nobody can call it rightly
+			continue
+		}
+		t.params[name] = params
+	}
+}
+
+// find returns the annotated arguments of a tool; ask says that no list is known
+// and that this caller should get one.
+func (t *headerTable) find(tool string) (params []wire.HeaderParam, ask bool) {
+	t.mu.RLock()
+	params, whole := t.params[tool], t.whole
+	t.mu.RUnlock()
+	if whole {
+		return params, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ask = !t.whole && time.Since(t.asked) > askAgain
+	if ask {
+		t.asked = time.Now()
+	}
+	return t.params[tool], ask
+}
+
+// maxListPages bounds the pages that are read to learn about headers.
+const maxListPages = 100
+
+// headerParams returns which arguments of a tool must stand in headers. Where no
+// list has passed by yet it is asked for; if that fails nothing is demanded.
+func (g *Gateway) headerParams(ctx context.Context, e *endpoint, a surface.Agent, tool string) []wire.HeaderParam {
+	table := g.headers.of(e.key)
+	params, ask := table.find(tool)
+	if !ask {
+		return params
+	}
+	req := surface.Request{Method: wire.MethodToolsList}
+	for range maxListPages {
+		result, err := e.view.Do(ctx, a, req)
+		if err != nil {
+			break
+		}
+		table.learn(result)
+		cursor, more := jsonx.Get(result, "nextCursor")
+		if !more {
+			break
+		}
+		req.Params = jsonx.Set(nil, "cursor", cursor)
+	}
+	params, _ = table.find(tool)
+	return params
+}

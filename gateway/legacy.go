@@ -1,0 +1,250 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// postBatch serves a batch, which one revision has.
+func (g *Gateway) postBatch(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, body []byte) {
+	parts, err := wire.SplitBatch(body)
+	if err != nil {
+		g.unreadable(w, err)
+		return
+	}
+	messages := make([]wire.Message, len(parts))
+	for i, part := range parts {
+		if messages[i], err = wire.Parse(part); err != nil {
+			g.unreadable(w, err)
+			return
+		}
+	}
+	g.count.legacy.Add(1)
+	g.postLegacy(w, r, id, e, messages, true)
+}
+
+// postLegacy serves messages of the older era: they belong to a session, and the
+// work goes on when the agent hangs up.
+func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, messages []wire.Message, batch bool) {
+	if v := r.Header.Get(wire.HeaderVersion); v != "" && !wire.Known(v) {
+		http.Error(w, "protocol version "+quoted(v)+" is not supported", http.StatusBadRequest)
+		return
+	}
+	if old := r.URL.Query().Get("sessionId"); old != "" {
+		g.postOld(w, id, e, old, messages)
+		return
+	}
+	if messages[0].Method == wire.MethodInitialize && !batch {
+		g.postInitialize(w, r, id, e, &messages[0])
+		return
+	}
+	s := g.session(w, r, id, e)
+	if s == nil {
+		return
+	}
+	if batch && s.agent.Version != wire.V20250326 {
+		g.unreadable(w, errors.New("batches are not part of revision "+s.agent.Version))
+		return
+	}
+	defer s.begin()()
+	var requests []*wire.Message
+	for i := range messages {
+		if m := &messages[i]; m.Kind() == wire.Request {
+			requests = append(requests, m)
+		} else {
+			s.take(m)
+		}
+	}
+	if len(requests) == 0 {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	p := g.newReply(w, r)
+	if batch {
+		g.answerBatch(r, s, p, requests)
+		return
+	}
+	g.answerOne(r, s, p, requests[0])
+}
+
+func quoted(s string) string {
+	if len(s) > 60 {
+		s = s[:60] + "…"
+	}
+	return `"` + s + `"`
+}
+
+// postInitialize begins a session.
+func (g *Gateway) postInitialize(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *wire.Message) {
+	if m.Kind() != wire.Request {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	s := g.newSession(id, e, newBacklog(), m.Params)
+	a := s.initialize(r.Context())
+	switch {
+	case a.none:
+		s.close(errLeft)
+		return
+	case a.err != nil:
+		s.close(errEnded)
+	case !g.sessions.add(s):
+		s.close(errEnded)
+		g.tooMany(w, "too many sessions; end some with DELETE")
+		return
+	default:
+		w.Header().Set(wire.HeaderSession, s.id)
+	}
+	g.newReply(w, r).finish(http.StatusOK, a.append(nil, m.ID))
+}
+
+// session finds the session of a request, or answers it.
+func (g *Gateway) session(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) *session {
+	name := r.Header.Get(wire.HeaderSession)
+	if name == "" {
+		http.Error(w, "the header "+wire.HeaderSession+" is missing; send initialize first", http.StatusBadRequest)
+		return nil
+	}
+	s := g.sessions.find(name, id, e)
+	if s == nil {
+		http.Error(w, "there is no such session; send initialize again", http.StatusNotFound)
+	}
+	return s
+}
+
+// answerOne runs a request and answers it if the agent is still there.
+func (g *Gateway) answerOne(r *http.Request, s *session, p *reply, m *wire.Message) {
+	done := make(chan answer, 1)
+	if !g.spawn(func() { done <- s.serve(m, p) }) {
+		p.leave()
+		return
+	}
+	select {
+	case a := <-done:
+		if a.none {
+			p.finish(http.StatusAccepted, nil) // the agent asked for no answer
+			return
+		}
+		buf := buffers.Get().(*[]byte)
+		*buf = a.append((*buf)[:0], m.ID)
+		p.finish(http.StatusOK, *buf)
+		release(buf)
+	case <-r.Context().Done():
+		p.leave()
+	}
+}
+
+// answerBatch runs the requests of a batch side by side.
+func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []*wire.Message) {
+	done := make(chan []byte, len(requests))
+	for _, m := range requests {
+		if !g.spawn(func() {
+			a := s.serve(m, p)
+			if a.none {
+				done <- nil
+				return
+			}
+			done <- a.append(nil, m.ID)
+		}) {
+			done <- nil
+		}
+	}
+	var all []byte
+	for range requests {
+		select {
+		case one := <-done:
+			if one == nil {
+				continue
+			}
+			all = append(append(all, ','), one...)
+		case <-r.Context().Done():
+			p.leave()
+			return
+		}
+	}
+	if all == nil {
+		p.finish(http.StatusAccepted, nil)
+		return
+	}
+	all[0] = '['
+	p.finish(http.StatusOK, append(all, ']'))
+}
+
+// get opens the stream for what belongs to no request.
+func (g *Gateway) get(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) {
+	if _, stream := accepts(r.Header); !stream {
+		http.Error(w, "Accept must allow text/event-stream", http.StatusNotAcceptable)
+		return
+	}
+	if r.Header.Get(wire.HeaderSession) == "" {
+		g.getOld(w, r, id, e)
+		return
+	}
+	s := g.session(w, r, id, e)
+	if s == nil {
+		return
+	}
+	u := g.limits.of(id.Principal)
+	if !take(&u.streams, g.limits.maxStreams) {
+		g.tooMany(w, "too many streams at once")
+		return
+	}
+	defer u.streams.Add(-1)
+	defer s.begin()()
+	g.pump(w, r, s, nil)
+}
+
+// pump carries what waits for a session to the agent until either leaves.
+func (g *Gateway) pump(w http.ResponseWriter, r *http.Request, s *session, first []byte) {
+	b := s.out.(*backlog)
+	rc := http.NewResponseController(w)
+	startStream(w)
+	w.WriteHeader(http.StatusOK)
+	if first == nil {
+		first = comment
+	}
+	write := func(frame []byte) error {
+		_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has one
+		if _, err := w.Write(frame); err != nil {
+			return err
+		}
+		return rc.Flush()
+	}
+	alive := time.NewTicker(g.opt.KeepAlive)
+	defer alive.Stop()
+	for err := write(first); err == nil; {
+		select {
+		case <-b.wake:
+			frames := b.take()
+			for len(frames) > 0 && err == nil {
+				if err = write(wire.AppendEvent(nil, "", frames[0])); err == nil {
+					frames = frames[1:]
+				}
+			}
+			if len(frames) > 0 {
+				b.back(frames)
+			}
+		case <-alive.C:
+			err = write(comment)
+		case <-r.Context().Done():
+			return
+		case <-s.ctx.Done():
+			return
+		case <-g.draining:
+			return
+		}
+	}
+}
+
+// delete ends a session. Its agent gets 404 from now on.
+func (g *Gateway) delete(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) {
+	s := g.session(w, r, id, e)
+	if s == nil {
+		return
+	}
+	g.sessions.end(s)
+	w.WriteHeader(http.StatusNoContent)
+}

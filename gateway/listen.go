@@ -1,0 +1,126 @@
+package gateway
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+func appendFreshness(dst []byte, ms int64, public bool) []byte {
+	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), max(ms, 0), 10)
+	if public {
+		return append(dst, `,"cacheScope":"public"`...)
+	}
+	return append(dst, `,"cacheScope":"private"`...)
+}
+
+// maxURIs bounds the resources of one subscription.
+const maxURIs = 1000
+
+// listen serves subscriptions/listen: an acknowledgement, then changes, and a
+// result when the gateway ends before the agent does.
+func (g *Gateway) listen(ctx context.Context, q *request) answer {
+	want, accepted, bad := readSubscription(q.params)
+	if bad != nil {
+		return answer{err: bad}
+	}
+	back := g.limits.stream(q.agent.Principal)
+	if back == nil {
+		g.count.limited.Add(1)
+		return failure(wire.CodeInternal, "too many subscriptions at once")
+	}
+	defer back()
+	tag := jsonx.Edit{Key: wire.MetaSubscription, Value: []byte(q.id.JSON())}
+	ack := wire.EditMeta(jsonx.Set(nil, "notifications", accepted), tag)
+	if !q.out.send(wire.AppendNotification(nil, wire.MethodNotifyListenOK, ack)) {
+		return failure(wire.CodeInvalidRequest, "a subscription needs a stream; Accept must allow text/event-stream")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	if !g.spawn(func() {
+		ended <- q.end.view.Listen(ctx, q.agent, want, func(m wire.Message) {
+			if wanted(&want, m) {
+				q.out.send(wire.AppendNotification(nil, m.Method, wire.EditMeta(m.Params, tag)))
+			}
+		})
+	}) {
+		return answer{none: true}
+	}
+	var err error
+	select {
+	case err = <-ended:
+	case <-g.draining:
+		cancel()
+		<-ended
+	}
+	if err != nil && ctx.Err() != nil {
+		return answer{none: true}
+	}
+	return answer{result: wire.EditMeta([]byte(`{"resultType":"complete"}`), tag)}
+}
+
+// readSubscription reads the filter, and returns it without what is unknown.
+func readSubscription(params []byte) (want surface.Subscription, accepted []byte, bad *wire.Error) {
+	filter, ok := jsonx.Get(params, "notifications")
+	if !ok || jsonx.TypeOf(filter) != "object" {
+		return want, nil, wire.Errorf(wire.CodeInvalidParams, "params lack the object notifications")
+	}
+	accepted = []byte("{}")
+	for m := jsonx.Object(filter); m.Next(); {
+		on := string(m.Value) == "true"
+		switch string(m.Key) {
+		case "toolsListChanged":
+			want.Tools = on
+		case "promptsListChanged":
+			want.Prompts = on
+		case "resourcesListChanged":
+			want.Resources = on
+		case "resourceSubscriptions":
+			if want.URIs, bad = readURIs(m.Value); bad != nil {
+				return want, nil, bad
+			}
+			on = len(want.URIs) > 0
+		default:
+			continue
+		}
+		if on {
+			accepted = jsonx.Set(accepted, string(m.Key), m.Value)
+		}
+	}
+	return want, accepted, nil
+}
+
+func readURIs(list []byte) ([]string, *wire.Error) {
+	var out []string
+	e := jsonx.Array(list)
+	for e.Next() {
+		uri, ok := jsonx.StrictText(e.Value)
+		if !ok || len(out) == maxURIs {
+			return nil, wire.Errorf(wire.CodeInvalidParams, "resourceSubscriptions must be at most %d strings", maxURIs)
+		}
+		out = append(out, uri)
+	}
+	if e.Err() != nil {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "resourceSubscriptions is %s, not an array", jsonx.TypeOf(list))
+	}
+	return out, nil
+}
+
+// wanted reports whether a change is one that was subscribed to.
+func wanted(want *surface.Subscription, m wire.Message) bool {
+	switch m.Method {
+	case wire.MethodNotifyTools:
+		return want.Tools
+	case wire.MethodNotifyPrompts:
+		return want.Prompts
+	case wire.MethodNotifyRes:
+		return want.Resources
+	case wire.MethodNotifyUpdated:
+		return len(want.URIs) > 0
+	}
+	return false
+}

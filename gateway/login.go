@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// beginLogin starts a login that a call needs. It does not wait for anybody.
+func (g *Gateway) beginLogin(ctx context.Context, a surface.Agent, p surface.Problem) (surface.Login, bool) {
+	if g.opt.Logins == nil || p.Server == "" {
+		return surface.Login{}, false
+	}
+	l, err := g.opt.Logins.Begin(ctx, a.Principal, p.Server)
+	if err != nil {
+		g.opt.Log.Warn("a login could not be begun", "server", p.Server, "error", err)
+		return surface.Login{}, false
+	}
+	return l, true
+}
+
+// loginMessage is what a person reads before they visit the URL.
+func loginMessage(p surface.Problem, l surface.Login) string {
+	text := fmt.Sprintf("%s wants you to log in.", p.Server)
+	if l.Code != "" {
+		text += fmt.Sprintf(" Enter the code %s there.", l.Code)
+	}
+	return text + " The call goes on when you are done."
+}
+
+// needsLogin tells an agent that can show no URL what a person has to do.
+func (g *Gateway) needsLogin(method string, p surface.Problem, l surface.Login) answer {
+	if l.Handle == "" && l.URL == "" && l.Markdown == "" {
+		return problem(method, words(p))
+	}
+	text := strings.TrimRight(p.Text, ". ") + ".\n\n"
+	if l.Markdown != "" {
+		text += l.Markdown
+	} else {
+		text += fmt.Sprintf("Ask the user to open %s", l.URL)
+		if l.Code != "" {
+			text += " and to enter the code " + l.Code
+		}
+		text += "."
+	}
+	if l.Handle != "" {
+		text += "\n\nLogin handle: " + l.Handle + "."
+	}
+	return problem(method, text+"\n\nMake the same call again when the user has finished.")
+}
+
+// urlElicitation is the way of revision 2025-11-25 to send a person to a URL.
+func urlElicitation(p surface.Problem, l surface.Login) answer {
+	e := wire.Errorf(wire.CodeURLElicitation, "%s wants a login", p.Server)
+	e.Data = append(e.Data, `{"elicitations":[{"mode":"url","elicitationId":`...)
+	e.Data = jsonx.AppendText(e.Data, l.Handle)
+	e.Data = jsonx.AppendText(append(e.Data, `,"url":`...), l.URL)
+	e.Data = jsonx.AppendText(append(e.Data, `,"message":`...), loginMessage(p, l))
+	e.Data = append(e.Data, "}]}"...)
+	return answer{err: e}
+}
+
+// How long a retry waits for a person who has only just opened the page, and how
+// often it looks.
+const (
+	loginWait = 2 * time.Minute
+	loginPoll = time.Second
+)
+
+// afterLogin waits for the login that a call was held up by. True: the person does
+// not want to, so the call is over.
+func (g *Gateway) afterLogin(ctx context.Context, q *request, st state) (answer, bool) {
+	action := ""
+	if v, ok := jsonx.Path(q.params, "inputResponses", "login", "action"); ok {
+		action, _ = jsonx.Text(v)
+	}
+	if action == "decline" || action == "cancel" {
+		a := problem(q.method, fmt.Sprintf("The user did not log in to %s, so the call was not made.", st.Server))
+		return fit(q.method, a), true
+	}
+	if g.opt.Logins == nil {
+		return answer{}, false
+	}
+	deadline := time.Now().Add(loginWait)
+	for time.Now().Before(deadline) && g.loginPending(ctx, q.agent.Principal, st.Server) {
+		select {
+		case <-time.After(loginPoll):
+		case <-ctx.Done():
+			return answer{none: true}, true
+		}
+	}
+	return answer{}, false
+}
+
+func (g *Gateway) loginPending(ctx context.Context, principal, server string) bool {
+	all, err := g.opt.Logins.Status(ctx, principal, server)
+	if err != nil {
+		return false
+	}
+	for _, l := range all {
+		if l.State == "pending" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// request is one request of the modern era, on any transport.
+type request struct {
+	end    *endpoint
+	id     wire.ID
+	method string
+	params []byte
+	p      wire.Params
+	agent  surface.Agent
+	level  string // the least log level the agent wants to hear, empty for none
+	out    outlet
+}
+
+// isModern tells the era of a message over HTTP: the modern one says its version in
+// every request. Whoever says it in one place only made a mistake of that era.
+func isModern(h http.Header, m *wire.Message) bool {
+	if wire.Modern(h.Get(wire.HeaderVersion)) {
+		return true
+	}
+	return saysVersion(m)
+}
+
+func saysVersion(m *wire.Message) bool {
+	_, ok := jsonx.Path(m.Params, "_meta", wire.MetaVersion)
+	return ok
+}
+
+// postModern serves one message of the modern era. An agent that hangs up cancels.
+func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *wire.Message) {
+	switch m.Kind() {
+	case wire.Notification:
+		w.WriteHeader(http.StatusAccepted) // none is defined that would mean anything here
+		return
+	case wire.Response:
+		bad := wire.Errorf(wire.CodeInvalidRequest, "responses are not sent in this revision; answers go into a retry")
+		writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, wire.ID{}, bad))
+		return
+	}
+	q := &request{end: e, id: m.ID, method: m.Method, params: m.Params, agent: id.agent()}
+	if bad := q.read(r.Header); bad != nil {
+		writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, m.ID, bad))
+		return
+	}
+	if m.Method == wire.MethodToolsCall {
+		params := g.headerParams(r.Context(), e, q.agent, q.p.Name)
+		if bad := checkParams(r.Header, q.p.Arguments, params); bad != nil {
+			writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, m.ID, bad))
+			return
+		}
+	}
+	p := g.newReply(w, r)
+	q.out = p
+	a := g.serveModern(r.Context(), q)
+	if a.none {
+		p.leave()
+		return
+	}
+	buf := buffers.Get().(*[]byte)
+	*buf = a.append((*buf)[:0], q.id)
+	p.finish(a.status(), *buf)
+	release(buf)
+}
+
+// read looks into the params and checks everything that the revision demands of
+// every request. h is nil where there are no headers.
+func (q *request) read(h http.Header) *wire.Error {
+	p, bad := wire.ReadParams(q.params)
+	if bad != nil {
+		return bad
+	}
+	q.p = p
+	version, ok := jsonx.Get(p.Meta, wire.MetaVersion)
+	text, isText := jsonx.StrictText(version)
+	switch {
+	case p.Meta == nil:
+		return wire.Errorf(wire.CodeInvalidParams, "_meta is missing; it must carry %s and %s", wire.MetaVersion, wire.MetaClientCaps)
+	case !ok || !isText:
+		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)
+	}
+	if h != nil {
+		if bad := checkVersion(h, text); bad != nil {
+			return bad
+		}
+	}
+	if !wire.Known(text) || !wire.Modern(text) {
+		return unsupported(text)
+	}
+	caps, ok := jsonx.Get(p.Meta, wire.MetaClientCaps)
+	if !ok || jsonx.TypeOf(caps) != "object" {
+		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaClientCaps)
+	}
+	q.agent.Version, q.agent.Capabilities = text, caps
+	q.agent.ClientInfo, _ = jsonx.Get(p.Meta, wire.MetaClientInfo)
+	q.level = jsonx.GetText(p.Meta, wire.MetaLogLevel)
+	if h != nil {
+		return checkMirror(h, q.method, &q.p)
+	}
+	return nil
+}
+
+func checkVersion(h http.Header, version string) *wire.Error {
+	got, ok, bad := single(h, wire.HeaderVersion)
+	switch {
+	case bad != nil:
+		return bad
+	case !ok:
+		return mismatch("%s is missing", wire.HeaderVersion)
+	case got != version:
+		return mismatch("%s is %.100q, the body says %.100q", wire.HeaderVersion, got, version)
+	}
+	return nil
+}
+
+// unsupported says which versions there are.
+func unsupported(version string) *wire.Error {
+	e := wire.Errorf(wire.CodeUnsupportedVersion, "protocol version %.100q is not supported", version)
+	e.Data = append(append([]byte(`{"supported":`), versions()...), `,"requested":`...)
+	e.Data = append(jsonx.AppendText(e.Data, version), '}')
+	return e
+}
+
+func versions() string { return `["` + strings.Join(wire.Versions(), `","`) + `"]` }
+
+// serveModern answers a request. ctx is the agent's: it ends when the agent leaves.
+func (g *Gateway) serveModern(ctx context.Context, q *request) answer {
+	switch q.method {
+	case wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodSubscribe, wire.MethodUnsubscribe:
+		return failure(wire.CodeMethodNotFound, "%s is not part of revision %s", q.method, q.agent.Version)
+	case wire.MethodElicit, wire.MethodSample, wire.MethodRoots:
+		return failure(wire.CodeMethodNotFound, "%s is no method of a server", q.method)
+	case wire.MethodDiscover:
+		return g.discover(ctx, q)
+	case wire.MethodListen:
+		return g.listen(ctx, q)
+	}
+	return g.run(ctx, q)
+}
+
+// discover says what the endpoint is.
+func (g *Gateway) discover(ctx context.Context, q *request) answer {
+	info, err := q.end.view.Info(ctx, q.agent)
+	if err != nil {
+		return g.explain(ctx, q.agent, q.method, err)
+	}
+	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions()...)
+	out = append(append(out, `,"capabilities":`...), info.Capabilities...)
+	if info.Instructions != "" {
+		out = jsonx.AppendText(append(out, `,"instructions":`...), info.Instructions)
+	}
+	out = appendFreshness(out, info.TTL.Milliseconds(), info.Public)
+	out = append(append(append(out, `,"_meta":{"`+wire.MetaServerInfo+`":`...), info.Server...), "}}"...)
+	return answer{result: out}
+}

@@ -1,0 +1,207 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// OAuth lets in whoever brings a JWT of an OIDC issuer that was made for us. It is
+// an [Authenticator]; make it with [NewOAuth].
+type OAuth struct {
+	opt  OAuthOptions
+	base string // without a slash at its end
+
+	mu       sync.Mutex // guards what follows
+	verifier *oidc.IDTokenVerifier
+	failed   time.Time // when the issuer could not be asked
+}
+
+// OAuthOptions steer NewOAuth. Issuer and URL are needed.
+type OAuthOptions struct {
+	// Issuer is the OIDC issuer, exactly as it calls itself.
+	Issuer string
+	// URL is where agents reach this gateway, such as https://usher.example.com.
+	// A token is good for an endpoint when its audience is this URL or the
+	// endpoint's own.
+	URL string
+	// Audiences are further ones to accept, for issuers that cannot name a URL.
+	Audiences []string
+	// Scopes must all be in a token. Default: none is asked for.
+	Scopes []string
+	// Claim names the principal. Default "sub".
+	Claim string
+	// Client reaches the issuer. Default: http.DefaultClient with 10s.
+	Client *http.Client
+}
+
+// retryIssuer is how long to wait before an issuer that failed is asked again.
+const retryIssuer = 5 * time.Second
+
+// NewOAuth checks the options. The issuer is asked when the first token comes.
+func NewOAuth(opt OAuthOptions) (*OAuth, error) {
+	for name, text := range map[string]string{"issuer": opt.Issuer, "url": opt.URL} {
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Fragment != "" || u.RawQuery != "" {
+			return nil, fmt.Errorf("authentication by OAuth: %s %q is no http or https URL", name, text)
+		}
+	}
+	if opt.Claim == "" {
+		opt.Claim = "sub"
+	}
+	if opt.Client == nil {
+		opt.Client = &http.Client{Timeout: 10 * time.Second}
+	}
+	return &OAuth{opt: opt, base: strings.TrimRight(opt.URL, "/")}, nil
+}
+
+// Authenticate implements [Authenticator].
+func (o *OAuth) Authenticate(ctx context.Context, r *http.Request) (Identity, error) {
+	text, ok := bearer(r)
+	if !ok {
+		return Identity{}, o.refuse(r, http.StatusUnauthorized, "", "a bearer token is needed")
+	}
+	if strings.Count(text, ".") != 2 {
+		return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the token is no JWT")
+	}
+	verifier, err := o.keys(ctx)
+	if err != nil {
+		return Identity{}, fmt.Errorf("ask issuer %s: %w", o.opt.Issuer, err)
+	}
+	token, err := verifier.Verify(oidc.ClientContext(ctx, o.opt.Client), text)
+	if err != nil {
+		var expired *oidc.TokenExpiredError
+		if errors.As(err, &expired) {
+			return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the token has expired")
+		}
+		return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the token is not valid")
+	}
+	if !slices.ContainsFunc(token.Audience, func(a string) bool { return o.audience(a, r.URL.Path) }) {
+		return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the token was made for another audience")
+	}
+	var claims map[string]json.RawMessage
+	if err := token.Claims(&claims); err != nil {
+		return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the claims of the token cannot be read")
+	}
+	has := scopesOf(claims)
+	for _, want := range o.opt.Scopes {
+		if !slices.Contains(has, want) {
+			return Identity{}, o.refuse(r, http.StatusForbidden, "insufficient_scope", "the token lacks the scope "+want)
+		}
+	}
+	principal, ok := o.principal(claims)
+	if !ok {
+		return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the token has no usable claim "+o.opt.Claim)
+	}
+	return Identity{Principal: principal}, nil
+}
+
+// keys returns what signatures are checked with. A failed issuer is not asked for
+// every request.
+func (o *OAuth) keys(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock() // one asks, the others wait for the same answer
+	if o.verifier != nil {
+		return o.verifier, nil
+	}
+	if time.Since(o.failed) < retryIssuer {
+		return nil, errors.New("it did not answer a moment ago")
+	}
+	// The provider keeps the context for fetching keys later.
+	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), o.opt.Client), o.opt.Issuer)
+	if err != nil {
+		o.failed = time.Now()
+		return nil, err
+	}
+	// The audience is checked against the endpoint, which the library cannot know.
+	o.verifier = provider.Verifier(&oidc.Config{SkipClientIDCheck: true})
+	return o.verifier, nil
+}
+
+func (o *OAuth) audience(a, path string) bool {
+	if slices.Contains(o.opt.Audiences, a) {
+		return true
+	}
+	a = strings.TrimRight(a, "/")
+	return a == o.base || a == o.base+strings.TrimRight(path, "/")
+}
+
+func scopesOf(claims map[string]json.RawMessage) []string {
+	for _, name := range []string{"scope", "scp"} {
+		var text string
+		if json.Unmarshal(claims[name], &text) == nil {
+			return strings.Fields(text)
+		}
+		var list []string
+		if json.Unmarshal(claims[name], &list) == nil {
+			return list
+		}
+	}
+	return nil
+}
+
+// principal names a person across issuers, so that nobody is taken for the local
+// user or for somebody of another issuer.
+func (o *OAuth) principal(claims map[string]json.RawMessage) (string, bool) {
+	var who string
+	if json.Unmarshal(claims[o.opt.Claim], &who) != nil || who == "" || strings.ContainsFunc(who, unicode.IsControl) {
+		return "", false
+	}
+	p := o.opt.Issuer + "#" + who
+	if len(p) > 500 { // more than a store takes
+		sum := sha256.Sum256([]byte(p))
+		p = "sha256#" + hex.EncodeToString(sum[:])
+	}
+	return p, true
+}
+
+func (o *OAuth) refuse(r *http.Request, status int, code, reason string) error {
+	c := `Bearer resource_metadata="` + o.metadataURL(r.URL.Path) + `"`
+	if code != "" {
+		c += `, error="` + code + `", error_description="` + strings.ReplaceAll(reason, `"`, "'") + `"`
+	}
+	if len(o.opt.Scopes) > 0 {
+		c += `, scope="` + strings.Join(o.opt.Scopes, " ") + `"`
+	}
+	return &RefusedError{Status: status, Challenge: c, Reason: reason}
+}
+
+const metadataPath = "/.well-known/oauth-protected-resource"
+
+// metadataURL is where RFC 9728 puts the metadata of an endpoint: between host and
+// path.
+func (o *OAuth) metadataURL(path string) string {
+	u, _ := url.Parse(o.base) // checked by NewOAuth
+	u.Path = metadataPath + u.Path + path
+	return u.String()
+}
+
+// metadata is the protected resource metadata of the endpoint at path, "" for the
+// gateway as a whole.
+func (o *OAuth) metadata(path string) ([]byte, bool) {
+	u, _ := url.Parse(o.base)
+	path = strings.TrimPrefix(path, u.Path)
+	if path != "" && !isEndpoint(path) {
+		return nil, false
+	}
+	doc, err := json.Marshal(struct {
+		Resource string   `json:"resource"`
+		Servers  []string `json:"authorization_servers"`
+		Scopes   []string `json:"scopes_supported,omitempty"`
+		Methods  []string `json:"bearer_methods_supported"`
+		Name     string   `json:"resource_name"`
+	}{o.base + path, []string{o.opt.Issuer}, o.opt.Scopes, []string{"header"}, "usher"})
+	return doc, err == nil
+}

@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"sync"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// outlet carries messages to an agent: what comes before the answer to a request,
+// or what belongs to none.
+type outlet interface {
+	// send takes over one message and does not block. False: it cannot be
+	// delivered.
+	send(message []byte) bool
+}
+
+// Bounds of what waits for an agent that does not read. What comes on top is lost:
+// a slow agent must not hold up a server that others use.
+const (
+	maxQueued      = 1024
+	maxQueuedBytes = 4 << 20
+)
+
+// backlog keeps messages until somebody carries them away.
+type backlog struct {
+	wake chan struct{} // one place: there may be something
+
+	mu     sync.Mutex // guards what follows
+	frames [][]byte
+	size   int
+	closed bool
+}
+
+func newBacklog() *backlog { return &backlog{wake: make(chan struct{}, 1)} }
+
+func (b *backlog) send(message []byte) bool {
+	b.mu.Lock()
+	ok := !b.closed && len(b.frames) < maxQueued && b.size+len(message) <= maxQueuedBytes
+	if ok {
+		b.frames = append(b.frames, message)
+		b.size += len(message)
+	}
+	b.mu.Unlock()
+	b.poke()
+	return ok
+}
+
+func (b *backlog) poke() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns everything that waits.
+func (b *backlog) take() [][]byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := b.frames
+	b.frames, b.size = nil, 0
+	return out
+}
+
+// back puts messages that could not be carried away in front of the others.
+func (b *backlog) back(frames [][]byte) {
+	b.mu.Lock()
+	b.frames = append(frames, b.frames...)
+	for _, f := range frames {
+		b.size += len(f)
+	}
+	b.mu.Unlock()
+	b.poke()
+}
+
+// close refuses what comes from now on; what waits is still there.
+func (b *backlog) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.poke()
+}
+
+// raw is a notification as bytes, also where a view made it from parts.
+func raw(m wire.Message) []byte {
+	if m.Raw != nil {
+		return m.Raw
+	}
+	return wire.AppendNotification(nil, m.Method, m.Params)
+}

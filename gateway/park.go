@@ -1,0 +1,221 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// call is a request under way that may outlive the HTTP request that brought it: a
+// server of the older era asked something, the agent was told with
+// `input_required`, and the call waits for the retry.
+type call struct {
+	id        string
+	principal string
+	subject   string
+	caps      []byte
+	cancel    context.CancelCauseFunc
+	asked     chan struct{} // one place: there are questions
+	done      chan struct{} // closed when result and err are set
+	result    []byte
+	err       error
+	room      func() bool // whether one more call may be parked
+	expiry    *time.Timer // while it is parked; guarded by parking
+
+	mu        sync.Mutex // guards what follows
+	out       outlet     // of the request that waits for it now; nil while it is parked
+	token     []byte     // that request's progress token
+	level     string
+	open      []*question
+	questions int
+	round     int
+}
+
+// question is something a server wants to know.
+type question struct {
+	key    string
+	method string
+	params []byte
+	answer chan []byte // one place
+}
+
+var (
+	errLeft    = errors.New("the agent left")
+	errExpired = errors.New("nobody answered in time")
+)
+
+// runParkable runs a request apart from the one that brought it.
+func (g *Gateway) runParkable(ctx context.Context, q *request) answer {
+	c := &call{
+		id: rand.Text(), principal: q.agent.Principal, subject: q.subject(), caps: q.agent.Capabilities,
+		asked: make(chan struct{}, 1), done: make(chan struct{}),
+		room: func() bool { return g.parked.room(q.agent.Principal) },
+	}
+	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c.cancel = cancel
+	c.attach(q)
+	if !g.spawn(func() {
+		defer context.AfterFunc(g.life, func() { cancel(errLeft) })()
+		defer cancel(nil)
+		c.result, c.err = q.end.view.Do(run, q.agent, surface.Request{
+			Method: q.method, Params: q.params, OnNotification: c.notify, OnRequest: c.ask,
+		})
+		close(c.done)
+	}) {
+		cancel(nil)
+		return answer{none: true}
+	}
+	return g.attend(ctx, q, c)
+}
+
+// attach makes q the request that hears of the call.
+func (c *call) attach(q *request) {
+	token, _ := jsonx.Get(q.p.Meta, wire.MetaProgress)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out, c.token, c.level = q.out, token, q.level
+}
+
+// attend waits for the call to end or to ask, on behalf of q.
+func (g *Gateway) attend(ctx context.Context, q *request, c *call) answer {
+	for {
+		select {
+		case <-c.done:
+			return g.settle(ctx, q, c.result, c.err)
+		case <-c.asked:
+			if a, ok := g.park(q, c); ok {
+				return a
+			}
+		case <-ctx.Done():
+			c.cancel(errLeft) // the agent left, and with it the reason for the call
+			return answer{none: true}
+		}
+	}
+}
+
+// notify passes on what belongs to the call, with the token of whoever waits now.
+func (c *call) notify(m wire.Message) {
+	c.mu.Lock()
+	out, token, level := c.out, c.token, c.level
+	c.mu.Unlock()
+	switch {
+	case out == nil:
+	case m.Method == wire.MethodNotifyMessage && loud(level, m.Params):
+		out.send(raw(m))
+	case m.Method == wire.MethodNotifyProgress && token != nil:
+		if was, _ := jsonx.Get(m.Params, wire.MetaProgress); string(was) == string(token) {
+			out.send(raw(m))
+			return
+		}
+		out.send(wire.AppendNotification(nil, m.Method, jsonx.Set(m.Params, wire.MetaProgress, token)))
+	}
+}
+
+// ask takes in a question of the server and waits for the agent's answer.
+func (c *call) ask(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+	if bad := canAnswer(c.caps, method, params); bad != nil {
+		return nil, bad
+	}
+	if !c.room() {
+		return nil, wire.Errorf(wire.CodeInternal, "too many calls wait for an answer of their agent")
+	}
+	if jsonx.TypeOf(params) != "object" {
+		params = []byte("{}")
+	}
+	qn := &question{method: method, params: params, answer: make(chan []byte, 1)}
+	c.mu.Lock()
+	c.questions++
+	qn.key = "q" + strconv.Itoa(c.questions)
+	c.open = append(c.open, qn)
+	c.mu.Unlock()
+	c.poke()
+	select {
+	case result := <-qn.answer:
+		return result, nil
+	case <-ctx.Done():
+		c.drop(qn)
+		return nil, wire.Errorf(wire.CodeInternal, "%v", context.Cause(ctx))
+	}
+}
+
+func (c *call) poke() {
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
+}
+
+func (c *call) drop(qn *question) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, o := range c.open {
+		if o == qn {
+			c.open = append(c.open[:i:i], c.open[i+1:]...)
+			return
+		}
+	}
+}
+
+// park puts the call aside and tells the agent what the server asks. False: there
+// is no question any more.
+func (g *Gateway) park(q *request, c *call) (answer, bool) {
+	c.mu.Lock()
+	if len(c.open) == 0 {
+		c.mu.Unlock()
+		return answer{}, false
+	}
+	c.out, c.token = nil, nil
+	c.round++
+	st := state{Kind: stateParked, Call: c.id, Round: c.round, Request: c.subject}
+	out := []byte(`{"resultType":"input_required","inputRequests":{`)
+	for i, qn := range c.open {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = jsonx.AppendText(out, qn.key)
+		out = jsonx.AppendText(append(out, `:{"method":`...), qn.method)
+		out = append(append(append(out, `,"params":`...), qn.params...), '}')
+	}
+	c.mu.Unlock()
+	if !g.parked.add(c) {
+		c.cancel(errExpired)
+		return failure(wire.CodeInternal, "too many calls wait for an answer of their agent"), true
+	}
+	g.count.parked.Add(1)
+	out = append(out, `},"requestState":`...)
+	out = jsonx.AppendText(out, g.seal.seal(st, c.principal, g.opt.ParkTime))
+	return answer{result: append(out, '}')}, true
+}
+
+// resume wakes the call that a retry is about and gives it the answers.
+func (g *Gateway) resume(ctx context.Context, q *request, st state) answer {
+	c := g.parked.take(st)
+	if c == nil {
+		return failure(wire.CodeInvalidParams, "%v", errBadState)
+	}
+	g.count.resumed.Add(1)
+	c.attach(q)
+	responses := member(q.params, "inputResponses")
+	c.mu.Lock()
+	var left []*question
+	for _, qn := range c.open {
+		if r, ok := jsonx.Get(responses, qn.key); ok && jsonx.TypeOf(r) == "object" {
+			qn.answer <- r
+		} else {
+			left = append(left, qn) // to be asked again
+		}
+	}
+	c.open = left
+	c.mu.Unlock()
+	if len(left) > 0 {
+		c.poke()
+	}
+	return g.attend(ctx, q, c)
+}

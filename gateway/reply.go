@@ -1,0 +1,227 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// writeTimeout is how long an agent may take to accept what is written to it.
+const writeTimeout = 30 * time.Second
+
+// reply is the answer to one POST. It stays open which form it takes until
+// something has to be said before the answer: then it becomes an event stream, else
+// it is one JSON text. A silent one becomes a stream after a while, too, so that
+// nobody in between takes it for dead.
+type reply struct {
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	stream bool // the agent takes event streams
+	plain  bool // the agent takes JSON
+	keep   time.Duration
+
+	mu      sync.Mutex // guards what follows
+	timer   *time.Timer
+	begun   bool // it is a stream
+	closed  bool // nothing more is taken
+	broken  bool // writing failed
+	writing bool // somebody writes what waits
+	frames  [][]byte
+	size    int
+	idle    chan struct{} // closed when writing ends, for whoever waits
+}
+
+func (g *Gateway) newReply(w http.ResponseWriter, r *http.Request) *reply {
+	p := &reply{w: w, rc: http.NewResponseController(w), keep: g.opt.KeepAlive}
+	p.plain, p.stream = accepts(r.Header)
+	if p.stream {
+		p.timer = time.AfterFunc(p.keep, p.tick)
+	}
+	return p
+}
+
+// accepts reads which of the two forms an agent takes. Who says nothing takes both.
+func accepts(h http.Header) (plain, stream bool) {
+	values := h["Accept"]
+	if len(values) == 0 {
+		return true, true
+	}
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			kind, _, _ := strings.Cut(part, ";")
+			switch strings.ToLower(strings.TrimSpace(kind)) {
+			case "*/*":
+				plain, stream = true, true
+			case "application/json", "application/*":
+				plain = true
+			case "text/event-stream", "text/*":
+				stream = true
+			}
+		}
+	}
+	return plain, stream
+}
+
+// comment is a sign of life that no reader takes for an event.
+var comment = []byte(":\n\n")
+
+// tick says that we are still there.
+func (p *reply) tick() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	if len(p.frames) == 0 {
+		p.push(comment)
+	}
+	p.timer.Reset(p.keep)
+}
+
+// send implements [outlet].
+func (p *reply) send(message []byte) bool {
+	frame := wire.AppendEvent(make([]byte, 0, len(message)+32), "", message)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || !p.stream || p.broken || len(p.frames) >= maxQueued || p.size+len(frame) > maxQueuedBytes {
+		return false
+	}
+	p.push(frame)
+	return true
+}
+
+// push queues a frame and sees to it that somebody writes it; it needs mu.
+func (p *reply) push(frame []byte) {
+	p.begun = true
+	p.frames = append(p.frames, frame)
+	p.size += len(frame)
+	if !p.writing {
+		p.writing, p.idle = true, make(chan struct{})
+		go p.write() // ends when the queue is empty; finish and leave wait for it
+	}
+}
+
+// write empties the queue.
+func (p *reply) write() {
+	for first := true; ; first = false {
+		p.mu.Lock()
+		frames := p.frames
+		p.frames, p.size = nil, 0
+		if len(frames) == 0 || p.broken {
+			p.writing = false
+			close(p.idle)
+			p.mu.Unlock()
+			return
+		}
+		p.mu.Unlock()
+		if err := p.flush(frames, first); err != nil {
+			p.mu.Lock()
+			p.broken = true
+			p.mu.Unlock()
+		}
+	}
+}
+
+func (p *reply) flush(frames [][]byte, first bool) error {
+	if first {
+		startStream(p.w)
+	}
+	_ = p.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has one
+	for _, f := range frames {
+		if _, err := p.w.Write(f); err != nil {
+			return err
+		}
+	}
+	return p.rc.Flush()
+}
+
+// startStream sets the headers of an event stream. Setting them again is harmless.
+func startStream(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+}
+
+// finish sends the answer in whichever form it has to take. An empty message ends
+// a stream without one, and otherwise is a status alone.
+func (p *reply) finish(status int, message []byte) {
+	p.mu.Lock()
+	p.stop()
+	if !p.begun && (p.plain || status != http.StatusOK || !p.stream) {
+		p.mu.Unlock()
+		writeJSON(p.w, p.rc, status, message)
+		return
+	}
+	if len(message) > 0 && !p.broken {
+		p.push(wire.AppendEvent(make([]byte, 0, len(message)+32), "", message))
+	}
+	p.wait()
+}
+
+// leave gives up: the agent is gone, or gets no answer.
+func (p *reply) leave() {
+	p.mu.Lock()
+	p.stop()
+	p.broken = true
+	p.wait()
+}
+
+// stop takes nothing more; it needs mu.
+func (p *reply) stop() {
+	p.closed = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// wait gives mu back and waits until nobody writes.
+func (p *reply) wait() {
+	idle, writing := p.idle, p.writing
+	p.mu.Unlock()
+	if writing {
+		<-idle
+	}
+}
+
+// streaming reports whether it has become a stream.
+func (p *reply) streaming() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun
+}
+
+// largeBody is what an agent that does not read could make us wait with.
+const largeBody = 64 << 10
+
+func writeJSON(w http.ResponseWriter, rc *http.ResponseController, status int, message []byte) {
+	if len(message) > 0 {
+		h := w.Header()
+		h["Content-Type"] = jsonType
+		h["Content-Length"] = []string{strconv.Itoa(len(message))}
+	}
+	if len(message) > largeBody {
+		_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has one
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(message) // an agent that is gone does not need it
+}
+
+// jsonType is never changed.
+var jsonType = []string{"application/json"}
+
+// buffers hold answers while they are written.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxPooled keeps a few huge answers from staying in memory for ever.
+const maxPooled = 256 << 10
+
+func release(buf *[]byte) {
+	if cap(*buf) <= maxPooled {
+		buffers.Put(buf)
+	}
+}

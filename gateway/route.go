@@ -1,0 +1,253 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// endpoint is a URL that speaks MCP and the view behind it.
+type endpoint struct {
+	key  string // the path
+	view surface.View
+}
+
+// Handler serves all endpoints:
+//
+//	/mcp                 the view that was chosen for this gateway
+//	/direct/mcp          all tools under their own names
+//	/meta/mcp            the one tool that stands for all
+//	/servers/NAME/mcp    one server, untouched
+//	/profiles/NAME/mcp   a profile
+//	/healthz, /readyz    200 while it lives, while it takes requests
+//
+// and the protected resource metadata where authentication is by OAuth. Every
+// request passes the guard first; no answer has CORS headers.
+func (g *Gateway) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status, why := g.guard.refuses(r); status != 0 {
+			g.count.refused.Add(1)
+			http.Error(w, why, status)
+			return
+		}
+		g.route(w, r)
+	})
+}
+
+func (g *Gateway) route(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	switch {
+	case path == "/healthz":
+		g.health(w, r, true)
+	case path == "/readyz":
+		g.health(w, r, g.Ready())
+	case path == metadataPath || strings.HasPrefix(path, metadataPath+"/"):
+		g.metadata(w, r)
+	case isEndpoint(path):
+		g.enter(w, r, path)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (g *Gateway) health(w http.ResponseWriter, r *http.Request, well bool) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		notAllowed(w, "GET, HEAD")
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if !well {
+		http.Error(w, "draining", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+func (g *Gateway) metadata(w http.ResponseWriter, r *http.Request) {
+	auth, ok := g.opt.Auth.(interface{ metadata(string) ([]byte, bool) })
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	doc, ok := auth.metadata(strings.TrimPrefix(r.URL.Path, metadataPath))
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		notAllowed(w, "GET, HEAD")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(doc)
+}
+
+func notAllowed(w http.ResponseWriter, allow string) {
+	w.Header().Set("Allow", allow)
+	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+}
+
+// isEndpoint reports whether a path is one of an endpoint, be there a view or not.
+func isEndpoint(path string) bool {
+	rest, ok := strings.CutSuffix(path, "/mcp")
+	switch rest {
+	case "", "/direct", "/meta":
+		return ok
+	}
+	name, server := strings.CutPrefix(rest, "/servers/")
+	if !server {
+		name, server = strings.CutPrefix(rest, "/profiles/")
+	}
+	return ok && server && name != "" && !strings.Contains(name, "/")
+}
+
+// find returns the endpoint at a path.
+func (g *Gateway) find(path string) (*endpoint, error) {
+	e := &endpoint{key: path}
+	var err error
+	switch rest := strings.TrimSuffix(path, "/mcp"); rest {
+	case "":
+		e.view, _ = g.views.Auto()
+	case "/direct":
+		e.view = g.views.Direct()
+	case "/meta":
+		e.view = g.views.Meta()
+	default:
+		if name, ok := strings.CutPrefix(rest, "/servers/"); ok {
+			e.view, err = g.views.Server(name)
+		} else {
+			e.view, err = g.views.Profile(strings.TrimPrefix(rest, "/profiles/"))
+		}
+	}
+	return e, err
+}
+
+// enter finds out who asks, and for what.
+func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, path string) {
+	switch r.Method {
+	case http.MethodPost, http.MethodGet, http.MethodDelete:
+	default:
+		notAllowed(w, "GET, POST, DELETE")
+		return
+	}
+	id, ok := g.identify(w, r)
+	if !ok {
+		return
+	}
+	e, err := g.find(path)
+	if err != nil {
+		status := http.StatusInternalServerError
+		if errors.Is(err, surface.ErrUnknownView) {
+			status = http.StatusNotFound
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	switch {
+	case r.Method == http.MethodPost:
+		g.post(w, r, id, e)
+	case wire.Modern(r.Header.Get(wire.HeaderVersion)):
+		notAllowed(w, "POST") // the modern era has no other method
+	case r.Method == http.MethodGet:
+		g.get(w, r, id, e)
+	default:
+		g.delete(w, r, id, e)
+	}
+}
+
+// post reads a message and finds out of which era it is.
+func (g *Gateway) post(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		http.Error(w, "the content type must be application/json", http.StatusUnsupportedMediaType)
+		return
+	}
+	u := g.limits.call(id.Principal)
+	if u == nil {
+		g.tooMany(w, "too many requests at once; try again in a second")
+		return
+	}
+	defer u.calls.Add(-1)
+	body, status := g.readBody(w, r)
+	if status != 0 {
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	m, err := wire.Parse(body)
+	if errors.Is(err, wire.ErrBatch) {
+		g.postBatch(w, r, id, e, body)
+		return
+	}
+	if err != nil {
+		g.unreadable(w, err)
+		return
+	}
+	if isModern(r.Header, &m) {
+		g.count.modern.Add(1)
+		g.postModern(w, r, id, e, &m)
+		return
+	}
+	g.count.legacy.Add(1)
+	g.postLegacy(w, r, id, e, []wire.Message{m}, false)
+}
+
+// bodyTimeout is how long an agent may take to send a body.
+const bodyTimeout = 30 * time.Second
+
+// readBody reads the whole body: its end is what lets us notice that an agent left.
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
+	if r.ContentLength > g.opt.MaxBody {
+		return nil, http.StatusRequestEntityTooLarge
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every connection has one
+	var err error
+	if n := r.ContentLength; n >= 0 {
+		body = make([]byte, n)
+		if _, err = io.ReadFull(r.Body, body); err == nil {
+			_, err = r.Body.Read(make([]byte, 1)) // its end
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+		}
+	} else {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, g.opt.MaxBody))
+	}
+	_ = rc.SetReadDeadline(time.Time{})
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, http.StatusRequestEntityTooLarge
+	case err != nil:
+		return nil, http.StatusBadRequest
+	}
+	return body, 0
+}
+
+// unreadable answers what is no message.
+func (g *Gateway) unreadable(w http.ResponseWriter, err error) {
+	e, id := envelopeError(err)
+	writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, id, e))
+}
+
+// envelopeError is what the sender of a broken message is told.
+func envelopeError(err error) (*wire.Error, wire.ID) {
+	var broken *wire.EnvelopeError
+	if !errors.As(err, &broken) {
+		return wire.Errorf(wire.CodeInvalidRequest, "%v", err), wire.ID{}
+	}
+	code := int64(wire.CodeInvalidRequest)
+	if broken.Err != nil {
+		code = wire.CodeParse
+	}
+	id := broken.ID
+	if broken.Kind == wire.Response {
+		id = wire.ID{} // that one is ours
+	}
+	return wire.Errorf(code, "%v", broken), id
+}

@@ -1,0 +1,152 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// asks reports whether a method is one during which a server may ask for input.
+func asks(method string) bool {
+	return method == wire.MethodToolsCall || method == wire.MethodPromptsGet || method == wire.MethodResourcesRead
+}
+
+// subject names a request for a state that must fit it: endpoint, method, name.
+func (q *request) subject() string {
+	return q.end.key + " " + q.p.Describe(q.method)
+}
+
+// run sends a request to the view and answers with what comes back.
+func (g *Gateway) run(ctx context.Context, q *request) answer {
+	var st state
+	if q.p.Retry {
+		var bad *wire.Error
+		if st, bad = g.resumes(q); bad != nil {
+			return answer{err: bad}
+		}
+		switch st.Kind {
+		case stateParked:
+			return g.resume(ctx, q, st)
+		case stateLogin:
+			if a, over := g.afterLogin(ctx, q, st); over {
+				return a
+			}
+			q.params = jsonx.Apply(q.params, retryMembers()...)
+		case stateAgain:
+			q.params = jsonx.Apply(q.params, retryMembers()...)
+		}
+	}
+	if asks(q.method) && capable(q.agent.Capabilities) {
+		return g.runParkable(ctx, q)
+	}
+	result, err := q.end.view.Do(ctx, q.agent, surface.Request{Method: q.method, Params: q.params, OnNotification: q.notifier()})
+	return g.settle(ctx, q, result, err)
+}
+
+// retryMembers takes out of the params what means nothing to a server, since the
+// state was ours.
+func retryMembers() []jsonx.Edit {
+	return []jsonx.Edit{{Key: "requestState"}, {Key: "inputResponses"}}
+}
+
+// resumes reads the state of a retry. Foreign ones pass untouched.
+func (g *Gateway) resumes(q *request) (state, *wire.Error) {
+	text, ok := jsonx.StrictText(member(q.params, "requestState"))
+	if !ok {
+		return state{}, nil
+	}
+	st, err := g.seal.open(text, q.agent.Principal, q.subject())
+	switch {
+	case errors.Is(err, errForeignState):
+		return state{}, nil
+	case err != nil:
+		return state{}, wire.Errorf(wire.CodeInvalidParams, "%v", err)
+	}
+	return st, nil
+}
+
+func member(obj []byte, key string) []byte {
+	v, _ := jsonx.Get(obj, key)
+	return v
+}
+
+// settle turns what came back into an answer.
+func (g *Gateway) settle(ctx context.Context, q *request, result []byte, err error) answer {
+	if err != nil {
+		return g.failed(ctx, q, err)
+	}
+	if q.method == wire.MethodToolsList {
+		g.headers.of(q.end.key).learn(result)
+	}
+	return complete(q.method, result)
+}
+
+// notifier passes on what belongs to the request: progress, and log messages where
+// they were asked for. Nothing else may stand on its stream.
+func (q *request) notifier() func(wire.Message) {
+	out, level := q.out, q.level
+	return func(m wire.Message) {
+		if m.Method == wire.MethodNotifyProgress || m.Method == wire.MethodNotifyMessage && loud(level, m.Params) {
+			out.send(raw(m))
+		}
+	}
+}
+
+// loud reports whether a log message reaches the level that was asked for.
+func loud(level string, params []byte) bool {
+	least := severity(level)
+	return least >= 0 && severity(jsonx.GetText(params, "level")) >= least
+}
+
+// severity orders log levels; -1 is no level.
+func severity(level string) int {
+	for i, l := range [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"} {
+		if l == level {
+			return i
+		}
+	}
+	return -1
+}
+
+// capable reports whether an agent can answer any question of a server.
+func capable(caps []byte) bool {
+	for m := jsonx.Object(caps); m.Next(); {
+		switch string(m.Key) {
+		case "elicitation", "sampling", "roots":
+			return true
+		}
+	}
+	return false
+}
+
+// canAnswer says why an agent cannot answer a question; nil when it can.
+func canAnswer(caps []byte, method string, params []byte) *wire.Error {
+	name := ""
+	switch method {
+	case wire.MethodElicit:
+		name = "elicitation"
+	case wire.MethodSample:
+		name = "sampling"
+	case wire.MethodRoots:
+		name = "roots"
+	default:
+		return wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", method)
+	}
+	have, ok := jsonx.Get(caps, name)
+	if !ok || jsonx.TypeOf(have) != "object" {
+		return wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", method)
+	}
+	if method == wire.MethodElicit && jsonx.GetText(params, "mode") == "url" && !canVisit(caps) {
+		return wire.Errorf(wire.CodeInvalidParams, "elicitation by URL is not supported by this client")
+	}
+	return nil
+}
+
+// canVisit reports whether an agent can show a person a URL.
+func canVisit(caps []byte) bool {
+	v, ok := jsonx.Path(caps, "elicitation", "url")
+	return ok && jsonx.TypeOf(v) == "object"
+}

@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// serve answers one request of a session. It ends with the session or when the
+// agent cancels it, not when the connection that brought it does.
+func (s *session) serve(m *wire.Message, out outlet) answer {
+	defer s.begin()()
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	if !s.enter(m.ID, &legacyCall{cancel: cancel, out: out}) {
+		return failure(wire.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())
+	}
+	defer s.leave(m.ID)
+	a := s.dispatch(ctx, m, out)
+	if errors.Is(context.Cause(ctx), errCancelled) || s.ctx.Err() != nil {
+		return answer{none: true}
+	}
+	return a
+}
+
+func (s *session) enter(id wire.ID, c *legacyCall) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls[id] != nil {
+		return false
+	}
+	s.calls[id] = c
+	return true
+}
+
+func (s *session) leave(id wire.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, id)
+}
+
+func (s *session) dispatch(ctx context.Context, m *wire.Message, out outlet) answer {
+	switch m.Method {
+	case wire.MethodPing:
+		return answer{result: []byte("{}")}
+	case wire.MethodInitialize:
+		return failure(wire.CodeInvalidRequest, "the session is initialized already")
+	case wire.MethodDiscover, wire.MethodListen:
+		return failure(wire.CodeMethodNotFound, "%s is not part of revision %s", m.Method, s.agent.Version)
+	case wire.MethodSetLevel:
+		return s.setLevel(ctx, m)
+	}
+	result, err := s.rounds(ctx, m, out)
+	if err != nil {
+		return s.g.explain(ctx, s.agent, m.Method, err)
+	}
+	if m.Method == wire.MethodToolsList {
+		s.g.headers.of(s.end.key).learn(result)
+	}
+	return answer{result: result}
+}
+
+// setLevel passes the level on. Where nobody wants to know it nothing is wrong.
+func (s *session) setLevel(ctx context.Context, m *wire.Message) answer {
+	level, _ := jsonx.Get(m.Params, "level")
+	text, _ := jsonx.Text(level)
+	if severity(text) < 0 {
+		return failure(wire.CodeInvalidParams, "level %.60s is no log level", level)
+	}
+	result, err := s.end.view.Do(ctx, s.agent, surface.Request{Method: m.Method, Params: m.Params})
+	var said *wire.Error
+	switch {
+	case err == nil:
+		return answer{result: result}
+	case errors.As(err, &said) && said.Code == wire.CodeMethodNotFound:
+		return answer{result: []byte("{}")}
+	}
+	return s.g.explain(ctx, s.agent, m.Method, err)
+}

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Bounds of a connection before there is a request to speak of.
+const (
+	headerTimeout  = 5 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 16 << 10
+)
+
+// NewServer returns the HTTP server for a handler that holds the gateway's: with
+// the bounds that keep slow or hostile peers from using it up.
+func (g *Gateway) NewServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		DisableGeneralOptionsHandler: true,
+	}
+}
+
+// Serve serves h, by default the gateway's own handler, on l until ctx ends. Then it
+// accepts no more, ends the streams that only wait in order, lets requests under
+// way finish for Options.Grace, and cancels the rest. It closes the gateway.
+func (g *Gateway) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	if h == nil {
+		h = g.Handler()
+	}
+	var under sync.WaitGroup
+	srv := g.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		under.Add(1)
+		defer under.Done()
+		h.ServeHTTP(w, r)
+	}))
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(limitListener(l, g.opt.MaxConns)) }()
+	var err error
+	select {
+	case err = <-failed:
+		g.Close()
+		return err
+	case <-ctx.Done():
+	}
+	g.Drain()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.opt.Grace)
+	defer cancel()
+	err = srv.Shutdown(grace)
+	g.Close() // whoever is still here is told so
+	if errors.Is(err, context.DeadlineExceeded) {
+		_ = srv.Close() // and then cut off
+		err = nil
+	}
+	<-failed
+	under.Wait()
+	return err
+}
+
+// limitListener keeps the number of connections bounded: further ones wait to be
+// accepted.
+func limitListener(l net.Listener, limit int) net.Listener {
+	return &limited{Listener: l, slots: make(chan struct{}, limit), done: make(chan struct{})}
+}
+
+type limited struct {
+	net.Listener
+	slots chan struct{}
+	once  sync.Once
+	done  chan struct{}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &slotted{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
+}
+
+// slotted gives its slot back when it is closed.
+type slotted struct {
+	net.Conn
+	free func()
+}
+
+func (c *slotted) Close() error {
+	err := c.Conn.Close()
+	c.free()
+	return err
+}

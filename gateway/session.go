@@ -1,0 +1,193 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// session is a conversation with an agent of the older era, on any transport.
+type session struct {
+	g      *Gateway
+	id     string
+	end    *endpoint
+	agent  surface.Agent
+	out    outlet          // for what belongs to no request
+	ctx    context.Context // ends with the session
+	cancel context.CancelCauseFunc
+	old    bool // of the transport of 2024-11-05
+	// Guarded by sessions:
+	timer   *time.Timer // idle
+	greeted bool        // an old one has had its handshake
+
+	mu    sync.Mutex // guards what follows
+	calls map[wire.ID]*legacyCall
+	asked map[int64]chan wire.Message // questions of ours
+	next  int64
+	ready bool
+	used  time.Time
+	busy  int // requests and streams under way
+}
+
+// legacyCall is one request of the agent that is under way.
+type legacyCall struct {
+	cancel context.CancelCauseFunc
+	out    outlet
+}
+
+var (
+	errCancelled = errors.New("the agent cancelled the request")
+	errEnded     = errors.New("the session has ended")
+)
+
+// newSession makes a session from the params of initialize. It is not registered.
+func (g *Gateway) newSession(id Identity, e *endpoint, out outlet, params []byte) *session {
+	s := &session{
+		g: g, id: rand.Text(), end: e, agent: id.agent(), out: out,
+		calls: map[wire.ID]*legacyCall{}, asked: map[int64]chan wire.Message{}, used: time.Now(),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(g.life)
+	s.agent.Lane = "s" + rand.Text() // an id of its own: lanes are logged
+	s.agent.Version = jsonx.GetText(params, "protocolVersion")
+	if !wire.Known(s.agent.Version) || wire.Modern(s.agent.Version) {
+		s.agent.Version = wire.NewestLegacy
+	}
+	s.agent.Capabilities, _ = jsonx.Get(params, "capabilities")
+	s.agent.ClientInfo, _ = jsonx.Get(params, "clientInfo")
+	s.agent.Ask = func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+		return s.ask(ctx, s.out, method, params)
+	}
+	return s
+}
+
+// initialize is the answer to the handshake.
+func (s *session) initialize(ctx context.Context) answer {
+	info, err := s.end.view.Info(ctx, s.agent)
+	if err != nil {
+		return s.g.explain(ctx, s.agent, wire.MethodInitialize, err)
+	}
+	out := jsonx.AppendText([]byte(`{"protocolVersion":`), s.agent.Version)
+	out = append(append(out, `,"capabilities":`...), info.Capabilities...)
+	out = append(append(out, `,"serverInfo":`...), info.Server...)
+	if info.Instructions != "" {
+		out = jsonx.AppendText(append(out, `,"instructions":`...), info.Instructions)
+	}
+	return answer{result: append(out, '}')}
+}
+
+// begin counts something that keeps the session from being idle.
+func (s *session) begin() (end func()) {
+	s.mu.Lock()
+	s.busy++
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		s.busy--
+		s.used = time.Now()
+		s.mu.Unlock()
+	}
+}
+
+// idleFor is how long nobody used the session.
+func (s *session) idleFor() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy > 0 {
+		return 0
+	}
+	return time.Since(s.used)
+}
+
+// close ends the session and what was held for it.
+func (s *session) close(cause error) {
+	s.cancel(cause)
+	s.end.view.Close(s.agent)
+}
+
+// take handles what is no request: notifications, and answers to questions of ours.
+func (s *session) take(m *wire.Message) {
+	if m.Kind() == wire.Response {
+		s.answered(*m)
+		return
+	}
+	switch m.Method {
+	case wire.MethodNotifyInit:
+		s.listen()
+	case wire.MethodNotifyCancel:
+		s.cancelled(m.Params)
+	default:
+		s.g.spawn(func() { // a server that does not read must not hold up the agent
+			if err := s.end.view.Notify(s.ctx, s.agent, m.Method, m.Params); err != nil {
+				s.g.opt.Log.Debug("a notification of an agent was not passed on", "method", m.Method, "error", err)
+			}
+		})
+	}
+}
+
+// cancelled ends the request that the agent does not want any more.
+func (s *session) cancelled(params []byte) {
+	id, ok := wire.RawID(member(params, "requestId"))
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	c := s.calls[id]
+	s.mu.Unlock()
+	if c != nil {
+		c.cancel(errCancelled)
+	}
+}
+
+// listen hears of changes for as long as the session lasts. In the older era nobody
+// has to ask for them.
+func (s *session) listen() {
+	s.mu.Lock()
+	first := !s.ready
+	s.ready = true
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	s.g.spawn(func() {
+		all := surface.Subscription{Tools: true, Prompts: true, Resources: true}
+		for wait := time.Second; s.ctx.Err() == nil; wait = min(2*wait, time.Minute) {
+			if err := s.end.view.Listen(s.ctx, s.agent, all, s.heard); err == nil || s.ctx.Err() != nil {
+				return
+			}
+			select {
+			case <-time.After(wait):
+			case <-s.ctx.Done():
+			}
+		}
+	})
+}
+
+// heard passes on what belongs to no request. What a server says while the agent
+// waits for exactly one answer most likely belongs to that, so it goes the same way
+// and arrives before it.
+func (s *session) heard(m wire.Message) {
+	if m.Method == wire.MethodNotifyMessage || m.Method == wire.MethodNotifyProgress {
+		if c := s.only(); c != nil && c.out.send(raw(m)) {
+			return
+		}
+	}
+	s.out.send(raw(m))
+}
+
+func (s *session) only() *legacyCall {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.calls) != 1 {
+		return nil
+	}
+	for _, c := range s.calls {
+		return c
+	}
+	return nil
+}

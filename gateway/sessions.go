@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"sync"
+	"time"
+)
+
+// sessions holds those that are found by their id, bounded in number and in how
+// long nobody uses them.
+type sessions struct {
+	max, share int
+	idle       time.Duration
+
+	mu     sync.Mutex // guards what follows
+	all    map[string]*session
+	of     map[string]int // by principal
+	closed bool
+}
+
+func (t *sessions) init(limit int, idle time.Duration) {
+	t.max, t.share, t.idle = limit, max(limit/4, 1), idle
+	t.all, t.of = map[string]*session{}, map[string]int{}
+}
+
+func (t *sessions) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.all)
+}
+
+// evictable is how long a session must have been idle to make room for another.
+const evictable = time.Minute
+
+// add registers a session. When there is no room the longest idle one of the same
+// principal goes, which its agent notices by a 404 and begins anew; else false.
+func (t *sessions) add(s *session) bool {
+	t.mu.Lock()
+	var old *session
+	if len(t.all) >= t.max || t.of[s.agent.Principal] >= t.share {
+		old = t.longestIdle(s.agent.Principal)
+	}
+	ok := !t.closed && (old != nil || len(t.all) < t.max && t.of[s.agent.Principal] < t.share)
+	if ok {
+		if old != nil {
+			t.remove(old)
+		}
+		t.all[s.id] = s
+		t.of[s.agent.Principal]++
+		s.timer = time.AfterFunc(t.idle, func() { t.check(s) })
+	}
+	t.mu.Unlock()
+	if ok && old != nil {
+		old.close(errEnded)
+	}
+	return ok
+}
+
+// longestIdle needs mu.
+func (t *sessions) longestIdle(principal string) *session {
+	var found *session
+	longest := evictable
+	for _, s := range t.all {
+		if d := s.idleFor(); s.agent.Principal == principal && d >= longest {
+			found, longest = s, d
+		}
+	}
+	return found
+}
+
+// remove needs mu.
+func (t *sessions) remove(s *session) {
+	delete(t.all, s.id)
+	if t.of[s.agent.Principal]--; t.of[s.agent.Principal] == 0 {
+		delete(t.of, s.agent.Principal)
+	}
+	s.timer.Stop()
+}
+
+// find returns a session to whom it belongs: possession of an id is not enough.
+func (t *sessions) find(id string, who Identity, e *endpoint) *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.all[id]
+	if s == nil || s.agent.Principal != who.Principal || s.end.key != e.key {
+		return nil
+	}
+	return s
+}
+
+// end closes a session, if it is still there.
+func (t *sessions) end(s *session) {
+	t.mu.Lock()
+	there := t.all[s.id] == s
+	if there {
+		t.remove(s)
+	}
+	t.mu.Unlock()
+	if there {
+		s.close(errEnded)
+	}
+}
+
+// endID closes whichever session has that id.
+func (t *sessions) endID(id string) {
+	t.mu.Lock()
+	s := t.all[id]
+	t.mu.Unlock()
+	if s != nil {
+		t.end(s)
+	}
+}
+
+// swap puts a session in the place of one that never had a handshake. False: that
+// place is taken.
+func (t *sessions) swap(old, s *session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[old.id] != old || old.greeted {
+		return false
+	}
+	old.timer.Stop()
+	s.greeted = true
+	t.all[s.id] = s
+	s.timer = time.AfterFunc(t.idle, func() { t.check(s) })
+	return true
+}
+
+// check ends a session that nobody used for long, and looks again later otherwise.
+func (t *sessions) check(s *session) {
+	idle := s.idleFor()
+	if idle >= t.idle {
+		t.end(s)
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[s.id] == s {
+		s.timer.Reset(max(t.idle-idle, time.Millisecond))
+	}
+}
+
+func (t *sessions) closeAll() {
+	t.mu.Lock()
+	t.closed = true
+	var all []*session
+	for _, s := range t.all {
+		t.remove(s)
+		all = append(all, s)
+	}
+	t.mu.Unlock()
+	for _, s := range all {
+		s.close(errEnded)
+	}
+}

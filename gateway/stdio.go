@@ -1,0 +1,257 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// ServeStdio serves one view over a pair of pipes, in both eras, until in ends or
+// ctx does; then what is under way is cancelled: whoever closed the pipe has left.
+// Requests run side by side. The error is nil when in ended in order.
+func (g *Gateway) ServeStdio(ctx context.Context, view surface.View, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p := &pipe{
+		g: g, end: &endpoint{key: "stdio", view: view}, ctx: ctx, cancel: cancel, w: out,
+		who: Identity{Principal: localPrincipal}, calls: map[wire.ID]context.CancelCauseFunc{},
+	}
+	defer context.AfterFunc(g.life, func() { cancel(errEnded) })()
+	read := make(chan error, 1)
+	lines := wire.NewLines(in, g.opt.MaxBody)
+	go func() { read <- p.read(lines) }() // ends with in, which may outlive us
+	var err error
+	select {
+	case err = <-read:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-g.draining:
+	}
+	p.close()
+	return err
+}
+
+// pipe is a conversation over stdio.
+type pipe struct {
+	g      *Gateway
+	end    *endpoint
+	who    Identity
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	write sync.Mutex // guards w and what follows
+	w     io.Writer
+	buf   []byte
+	dead  error
+
+	mu      sync.Mutex                          // guards what follows
+	calls   map[wire.ID]context.CancelCauseFunc // of the modern era
+	session *session
+	closed  bool
+}
+
+// read takes messages until there are no more.
+func (p *pipe) read(lines *wire.Lines) error {
+	for {
+		line, err := lines.Next()
+		var tooLong *wire.TooLongError
+		switch {
+		case errors.As(err, &tooLong):
+			id, kind := wire.Peek(tooLong.Prefix)
+			if kind == wire.Request {
+				p.send(appendError(nil, id, wire.Errorf(wire.CodeInvalidRequest, "the message is larger than %d bytes", tooLong.Limit)))
+			}
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read from the agent: %w", err)
+		}
+		p.line(line)
+	}
+}
+
+func (p *pipe) line(line []byte) {
+	m, err := wire.Parse(line)
+	if errors.Is(err, wire.ErrBatch) {
+		p.batch(line)
+		return
+	}
+	if err != nil {
+		bad, id := envelopeError(err)
+		p.send(appendError(nil, id, bad))
+		return
+	}
+	p.message(&m)
+}
+
+// batch takes a batch apart, which one revision has. The answers need not come
+// together.
+func (p *pipe) batch(line []byte) {
+	parts, err := wire.SplitBatch(line)
+	s := p.legacy()
+	if err == nil && (s == nil || s.agent.Version != wire.V20250326) {
+		err = wire.ErrBatch
+	}
+	if err != nil {
+		bad, id := envelopeError(err)
+		p.send(appendError(nil, id, bad))
+		return
+	}
+	for _, part := range parts {
+		p.line(part)
+	}
+}
+
+func (p *pipe) message(m *wire.Message) {
+	switch {
+	case m.Kind() == wire.Request && saysVersion(m):
+		p.modern(m)
+	case m.Kind() == wire.Request:
+		p.older(m)
+	case m.Method == wire.MethodNotifyCancel && p.cancelled(m):
+	default:
+		if s := p.legacy(); s != nil {
+			s.take(m)
+		}
+	}
+}
+
+func (p *pipe) legacy() *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session
+}
+
+// run does f for a request, if there is room.
+func (p *pipe) run(id wire.ID, f func() answer) {
+	u := p.g.limits.call(p.who.Principal)
+	if u == nil {
+		p.g.count.limited.Add(1)
+		p.send(appendError(nil, id, wire.Errorf(wire.CodeInternal, "too many requests at once; try again in a second")))
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		u.calls.Add(-1)
+		return
+	}
+	p.wg.Go(func() {
+		defer u.calls.Add(-1)
+		if a := f(); !a.none {
+			p.send(a.append(nil, id))
+		}
+	})
+}
+
+// modern serves a request that says its version.
+func (p *pipe) modern(m *wire.Message) {
+	p.g.count.modern.Add(1)
+	q := &request{end: p.end, id: m.ID, method: m.Method, params: m.Params, agent: p.who.agent(), out: p}
+	if bad := q.read(nil); bad != nil {
+		p.send(appendError(nil, m.ID, bad))
+		return
+	}
+	ctx, cancel := context.WithCancelCause(p.ctx)
+	p.mu.Lock()
+	taken := p.calls[m.ID] != nil
+	if !taken {
+		p.calls[m.ID] = cancel
+	}
+	p.mu.Unlock()
+	if taken {
+		cancel(nil)
+		p.send(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())))
+		return
+	}
+	p.run(m.ID, func() answer {
+		defer cancel(nil)
+		a := p.g.serveModern(ctx, q)
+		p.mu.Lock()
+		delete(p.calls, m.ID)
+		p.mu.Unlock()
+		if ctx.Err() != nil {
+			return answer{none: true}
+		}
+		return a
+	})
+}
+
+func (p *pipe) cancelled(m *wire.Message) bool {
+	id, ok := wire.RawID(member(m.Params, "requestId"))
+	p.mu.Lock()
+	cancel := p.calls[id]
+	p.mu.Unlock()
+	if !ok || cancel == nil {
+		return false
+	}
+	cancel(errCancelled)
+	return true
+}
+
+// older serves a request without a version: the handshake, or what comes after it.
+func (p *pipe) older(m *wire.Message) {
+	p.g.count.legacy.Add(1)
+	s := p.legacy()
+	switch {
+	case m.Method == wire.MethodInitialize && s == nil:
+		p.initialize(m)
+	case s != nil:
+		p.run(m.ID, func() answer { return s.serve(m, p) })
+	case m.Method == wire.MethodPing:
+		p.send(wire.AppendResult(nil, m.ID, nil))
+	case m.Method == wire.MethodDiscover:
+		p.send(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)))
+	default:
+		p.send(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidRequest, "send initialize first, or say the protocol version in _meta")))
+	}
+}
+
+// initialize begins the session. It is in place before the answer is, so nothing
+// that follows can come too early.
+func (p *pipe) initialize(m *wire.Message) {
+	s := p.g.newSession(p.who, p.end, p, m.Params)
+	p.mu.Lock()
+	p.session = s
+	p.mu.Unlock()
+	p.run(m.ID, func() answer { return s.initialize(p.ctx) })
+}
+
+// send implements [outlet]. It waits for the agent to read: there is only one, and
+// its own calls are all that waits with it.
+func (p *pipe) send(message []byte) bool {
+	p.write.Lock()
+	defer p.write.Unlock()
+	if p.dead != nil {
+		return false
+	}
+	p.buf = wire.AppendLine(p.buf[:0], message)
+	if _, err := p.w.Write(p.buf); err != nil {
+		p.dead = err
+		p.cancel(fmt.Errorf("write to the agent: %w", err))
+		return false
+	}
+	if cap(p.buf) > maxPooled {
+		p.buf = nil
+	}
+	return true
+}
+
+// close cancels what is under way and waits for its end.
+func (p *pipe) close() {
+	p.mu.Lock()
+	p.closed = true
+	s := p.session
+	p.mu.Unlock()
+	p.cancel(errEnded)
+	if s != nil {
+		s.close(errEnded)
+	}
+	p.wg.Wait()
+}
