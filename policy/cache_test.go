@@ -41,6 +41,8 @@ func inCacheWorld(t *testing.T, extra string, test func(w *cacheWorld)) {
 	})
 }
 
+func (w *cacheWorld) wait(d time.Duration) { time.Sleep(d) }
+
 // asked runs a call and reports whether the server was asked.
 func (w *cacheWorld) asked(c Call) bool {
 	w.Helper()
@@ -76,12 +78,12 @@ func TestCacheKeepsForTheTTL(t *testing.T) {
 	inCacheWorld(t, `,"ttlMs":5000`, func(w *cacheWorld) {
 		w.check("first", w.asked(callOf("s", "x")), true)
 		w.check("second", w.asked(callOf("s", "x")), false)
-		time.Sleep(5*time.Second - 1)
+		w.wait(5*time.Second - 1)
 		res, err := w.g.Call(w.Context(), callOf("s", "x"))
 		if err != nil || !res.Cached || res.TTL != 1 || string(res.Raw) != `{"n":1,"ttlMs":5000}` {
 			t.Errorf("%+v %s, %v", res, res.Raw, err)
 		}
-		time.Sleep(1)
+		w.wait(1)
 		w.check("at the end", w.asked(callOf("s", "x")), true)
 		w.check("after it", w.asked(callOf("s", "x")), false)
 		got := w.g.CacheStats()
@@ -260,7 +262,7 @@ func TestStaleListsStandIn(t *testing.T) {
 	inCacheWorld(t, `,"ttlMs":1000`, func(w *cacheWorld) {
 		w.did(wire.MethodPromptsList, "")
 		w.asked(callOf("s", "x"))
-		time.Sleep(time.Minute)
+		w.wait(time.Minute)
 		w.failed = &host.Error{Server: "s", Err: host.ErrCircuitOpen}
 		if res := w.did(wire.MethodPromptsList, ""); !res.Stale || string(res.Raw) != `{"n":1,"ttlMs":1000}` || res.TTL != 0 {
 			t.Errorf("%+v", res)

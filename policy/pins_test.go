@@ -80,6 +80,8 @@ func (w *pinWorld) becomes(tools ...string) {
 	w.list()
 }
 
+func (w *pinWorld) wait(d time.Duration) { time.Sleep(d) }
+
 func (w *pinWorld) call(tool string) error {
 	_, err := w.g.Call(w.Context(), callOf("s", tool))
 	return err
@@ -248,7 +250,7 @@ func TestUnknownToolNamesTheNearest(t *testing.T) {
 		if !errors.Is(err, host.ErrUnknownTool) || err.Error() != `s has no tool named "serch_issues"; did you mean "search_issues"?` {
 			t.Errorf("%v", err)
 		}
-		time.Sleep(time.Minute)
+		w.wait(time.Minute)
 		lists := w.h.lists.Load()
 		for range 10 {
 			_ = w.call("serch_issues")
@@ -257,7 +259,7 @@ func TestUnknownToolNamesTheNearest(t *testing.T) {
 			t.Errorf("ten wrong names read the list %d times, want once", n)
 		}
 		// A tool that is new and was not announced is found all the same.
-		time.Sleep(time.Minute)
+		w.wait(time.Minute)
 		remembered := *w.h.cachedCatalog()
 		w.h.setTools(described("search_issues", "x"), described("late", "x"))
 		w.h.remember(remembered)
