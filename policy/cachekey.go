@@ -10,8 +10,13 @@ import (
 // unsaid are the members of `_meta` that say nothing about what is asked: they
 // differ from call to call, or say who asks and where the answer is to be told.
 var unsaid = []jsonx.Edit{
-	{Key: wire.MetaVersion}, {Key: wire.MetaClientInfo}, {Key: wire.MetaLogLevel}, {Key: wire.MetaProgress},
-	{Key: wire.MetaTraceParent}, {Key: wire.MetaTraceState}, {Key: wire.MetaBaggage},
+	{Key: wire.MetaVersion},
+	{Key: wire.MetaClientInfo},
+	{Key: wire.MetaLogLevel},
+	{Key: wire.MetaProgress},
+	{Key: wire.MetaTraceParent},
+	{Key: wire.MetaTraceState},
+	{Key: wire.MetaBaggage},
 }
 
 // paramsSum identifies params whatever their order and spacing. It is false when

@@ -12,14 +12,33 @@ func TestGlob(t *testing.T) {
 		pattern, name string
 		want          bool
 	}{
-		{"*", "", true}, {"*", "any/thing", true}, {"", "", true}, {"", "a", false},
-		{"delete_*", "delete_repo", true}, {"delete_*", "delete_", true}, {"delete_*", "xdelete_", false},
+		{"*", "", true},
+		{"*", "any/thing", true},
+		{"", "", true},
+		{"", "a", false},
+		{"delete_*", "delete_repo", true},
+		{"delete_*", "delete_", true},
+		{"delete_*", "xdelete_", false},
 		{"delete_*", "delete_a/b", true}, // a slash is no way past a rule
-		{"*_repo", "delete_repo", true}, {"*a*b*", "xxaxxbxx", true}, {"*a*b*", "xxbxxaxx", false},
-		{"?", "ż", true}, {"?", "", false}, {"??", "a", false},
-		{"[a-c]x", "bx", true}, {"[^a-c]x", "bx", false}, {"[^a-c]x", "dx", true}, {"[ż]", "ż", true},
-		{`\*`, "*", true}, {`\*`, "a", false}, {`a\`, `a\`, true}, {`[\]]`, "]", true}, {"[a-]", "-", true},
-		{"[", "[", true}, {"[^", "[^", true}, {"[a", "[a", true}, {"[a-", "[a-", true},
+		{"*_repo", "delete_repo", true},
+		{"*a*b*", "xxaxxbxx", true},
+		{"*a*b*", "xxbxxaxx", false},
+		{"?", "ż", true},
+		{"?", "", false},
+		{"??", "a", false},
+		{"[a-c]x", "bx", true},
+		{"[^a-c]x", "bx", false},
+		{"[^a-c]x", "dx", true},
+		{"[ż]", "ż", true},
+		{`\*`, "*", true},
+		{`\*`, "a", false},
+		{`a\`, `a\`, true},
+		{`[\]]`, "]", true},
+		{"[a-]", "-", true},
+		{"[", "[", true},
+		{"[^", "[^", true},
+		{"[a", "[a", true},
+		{"[a-", "[a-", true},
 		{"Delete", "delete", false},
 	} {
 		g := compileGlob(tt.pattern)
@@ -80,7 +99,11 @@ func TestFold(t *testing.T) {
 		{"delete_repo", "delete\u200b_repo", "delete_\u00adrepo", "delete_\u2060repo", "\ufeffdelete_repo", "delete_re\U000E0061po", "delete_repo\u3164"},
 		{"delete_repo", "delete%5frepo", "delete%5Frepo", `delete\_repo`, `del%65te_repo`},
 		{"delete_repo", "delete‿repo", "delete–repo", "delete\u00a0repo", "delete\x00_repo"},
-		{"file", "ﬁle"}, {"kill", "Kill", "\u212aill"}, {"list", "liſt"}, {"NO", "ΝΟ"}, {"HTTP", "НТТР"},
+		{"file", "ﬁle"},
+		{"kill", "Kill", "\u212aill"},
+		{"list", "liſt"},
+		{"NO", "ΝΟ"},
+		{"HTTP", "НТТР"},
 	} {
 		for _, s := range same[1:] {
 			if fold(s) != fold(same[0]) {

@@ -184,10 +184,22 @@ func TestNeutralChangesAreNot(t *testing.T) {
 
 func TestHidden(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"plain", ""}, {"two\\nlines\\tand a tab", ""}, {"zażółć 日本語", ""}, {"⚠️ careful", ""}, {"👨‍👩‍👧 family 👍🏽 1️⃣", ""},
-		{"a\u200bb", "description"}, {"a\\u200bb", "description"}, {"a\u202eb", "description"}, {"a\U000E0041", "description"},
-		{"a\u00adb", "description"}, {"a\\u0007b", "description"}, {"a\ufe0fb", "description"}, {"a\u200db", "description"},
-		{"⚠\ufe0f\ufe0f\ufe0f", "description"}, {"\u2028", "description"}, {"\ue000", "description"},
+		{"plain", ""},
+		{"two\\nlines\\tand a tab", ""},
+		{"zażółć 日本語", ""},
+		{"⚠️ careful", ""},
+		{"👨‍👩‍👧 family 👍🏽 1️⃣", ""},
+		{"a\u200bb", "description"},
+		{"a\\u200bb", "description"},
+		{"a\u202eb", "description"},
+		{"a\U000E0041", "description"},
+		{"a\u00adb", "description"},
+		{"a\\u0007b", "description"},
+		{"a\ufe0fb", "description"},
+		{"a\u200db", "description"},
+		{"⚠\ufe0f\ufe0f\ufe0f", "description"},
+		{"\u2028", "description"},
+		{"\ue000", "description"},
 	} {
 		got := strings.Join(Hidden([]byte(`{"name":"x","description":"`+tt.text+`"}`)), ",")
 		if got != tt.want {

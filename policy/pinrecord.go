@@ -259,9 +259,7 @@ func changedMembers(old, now []byte) []string {
 		}
 		delete(before, name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		out = append(out, name)
-	}
+	out = slices.AppendSeq(out, maps.Keys(before))
 	if out == nil {
 		return []string{"definition"}
 	}

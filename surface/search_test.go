@@ -45,9 +45,17 @@ func TestWords(t *testing.T) {
 func TestStem(t *testing.T) {
 	stem := func(w string) string { return string(stem([]byte(w))) }
 	for _, family := range [][]string{
-		{"issue", "issues"}, {"create", "creates", "created", "creating"}, {"delete", "deleting", "deleted"},
-		{"query", "queries"}, {"search", "searches", "searching"}, {"run", "runs", "running"}, {"file", "files"},
-		{"list", "lists", "listing", "listed"}, {"call", "calls", "calling"}, {"pass", "passes", "passing"}, {"branch", "branches"},
+		{"issue", "issues"},
+		{"create", "creates", "created", "creating"},
+		{"delete", "deleting", "deleted"},
+		{"query", "queries"},
+		{"search", "searches", "searching"},
+		{"run", "runs", "running"},
+		{"file", "files"},
+		{"list", "lists", "listing", "listed"},
+		{"call", "calls", "calling"},
+		{"pass", "passes", "passing"},
+		{"branch", "branches"},
 		{"directory", "directories"},
 	} {
 		for _, w := range family[1:] {
