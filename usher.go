@@ -77,6 +77,7 @@ type Host struct {
 	gate      *policy.Gate
 	transport *http.Transport // nil when it belongs to the caller
 	rings     rings
+	called    lastCalls
 	closing   sync.Once
 }
 
@@ -137,7 +138,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		Transport:  rt,
 	})
 	h.gate = policy.NewGate(h.hosted, h.store, &policy.Options{
-		Config: o.Config, Hook: o.Hook, OnCall: onCall(o.Events), Log: o.Log,
+		Config: o.Config, Hook: o.Hook, Lock: projectLock(o), OnCall: h.onCall(o.Events), Log: o.Log,
 	})
 	for _, srv := range o.Config.Servers {
 		if srv.Problem != nil {
@@ -150,12 +151,15 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// onCall publishes finished calls, nil when nobody listens.
-func onCall(events *event.Bus[event.Event]) func(policy.Finished) {
+// onCall notes finished calls, and publishes them where somebody listens.
+func (h *Host) onCall(events *event.Bus[event.Event]) func(policy.Finished) {
 	if events == nil {
-		return nil
+		return h.called.note
 	}
-	return func(f policy.Finished) { events.Publish(f.Event()) }
+	return func(f policy.Finished) {
+		h.called.note(f)
+		events.Publish(f.Event())
+	}
 }
 
 // connection is what every connection starts from.

@@ -1,0 +1,213 @@
+package usher
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/control"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// Report is what a running usher says of itself on its control socket.
+type Report struct {
+	PID     int            `json:"pid"`
+	Started time.Time      `json:"started"`
+	Servers []ServerReport `json:"servers"`
+	Budgets []BudgetReport `json:"budgets"`
+}
+
+// ServerReport is the state of one connection, and when it was last used for a
+// call.
+type ServerReport struct {
+	host.ServerStatus
+	LastCall time.Time `json:"last_call,omitzero"`
+}
+
+// BudgetReport is how far a budget is used up; limits of 0 mean none.
+type BudgetReport struct {
+	Server      string        `json:"server"` // empty: all servers together
+	Run         int64         `json:"run"`    // calls in this run
+	RunLimit    int64         `json:"run_limit,omitempty"`
+	Window      time.Duration `json:"window_ns,omitempty"`
+	WindowUsed  int64         `json:"window_used"`
+	WindowLimit int64         `json:"window_limit,omitempty"`
+	Refill      time.Time     `json:"refill,omitzero"`
+}
+
+// ServedLog is a line of a server's standard error as the control socket sends it.
+// It is foreign text, see [host.LogLine].
+type ServedLog struct {
+	Time time.Time `json:"time"`
+	Text string    `json:"text"`
+}
+
+// ServeControl lets the usher command of the same user see and steer this host,
+// until the result is closed:
+//
+//	GET  /status                             a [Report]
+//	POST /reload?server=NAME                 as Reload
+//	POST /stop?server=NAME                   as Stop
+//	GET  /logs?server=NAME&follow=1&lines=N  [ServedLog] values, one a line
+//
+// Close it before the Host.
+func (h *Host) ServeControl() (io.Closer, error) {
+	s, err := control.Serve(h.dirs.Run, h.controlHandler())
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (h *Host) controlHandler() http.Handler {
+	started := time.Now()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		answerJSON(w, h.report(started))
+	})
+	mux.HandleFunc("POST /reload", h.steer(func(r *http.Request, name string) error { return h.Reload(r.Context(), name) }))
+	mux.HandleFunc("POST /stop", h.steer(func(_ *http.Request, name string) error { return h.Stop(name) }))
+	mux.HandleFunc("GET /logs", h.serveLogs)
+	return mux
+}
+
+func answerJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // whoever asked has left
+}
+
+func (h *Host) report(started time.Time) Report {
+	out := Report{PID: os.Getpid(), Started: started, Servers: []ServerReport{}, Budgets: h.BudgetReports()}
+	for _, s := range h.Status().Servers {
+		k := host.Key{Principal: s.Principal, Server: s.Name, Account: s.Account}
+		out.Servers = append(out.Servers, ServerReport{s, h.called.at(k)})
+	}
+	return out
+}
+
+// BudgetReports says how far the budgets that have a limit are used up.
+func (h *Host) BudgetReports() []BudgetReport {
+	out := []BudgetReport{}
+	for _, b := range h.gate.Budgets() {
+		if b.RunLimit > 0 || b.WindowLimit > 0 {
+			out = append(out, BudgetReport{b.Server, b.Run, b.RunLimit, b.Window, b.WindowUsed, b.WindowLimit, b.Refill})
+		}
+	}
+	return out
+}
+
+// steer makes a handler of an operation on one server. An account stands for its
+// server: what is ended and forgotten belongs to all accounts.
+func (h *Host) steer(do func(r *http.Request, name string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		k, err := h.key(r.FormValue("server"))
+		if err == nil {
+			err = h.broken(k.Server)
+		}
+		if err == nil {
+			err = do(r, k.Server)
+		}
+		if err != nil {
+			control.Refuse(w, err, errors.Is(err, host.ErrUnknownServer))
+			return
+		}
+		answerJSON(w, map[string]int{"pid": os.Getpid()})
+	}
+}
+
+// serveLogs sends the lines this process holds, not those an earlier one kept.
+func (h *Host) serveLogs(w http.ResponseWriter, r *http.Request) {
+	k, err := h.hostedKey(r.FormValue("server"))
+	if err != nil {
+		control.Refuse(w, err, errors.Is(err, host.ErrUnknownServer))
+		return
+	}
+	tail, _ := strconv.ParseUint(r.FormValue("lines"), 10, 64) // anything else means all
+	var last uint64
+	held, err := h.hosted.Logs(r.Context(), k, false)
+	if err != nil {
+		control.Refuse(w, err, errors.Is(err, host.ErrUnknownServer))
+		return
+	}
+	for l := range held {
+		last = l.Seq
+	}
+	lines := held
+	follow := r.FormValue("follow") != ""
+	if follow {
+		if lines, err = h.hosted.Logs(r.Context(), k, true); err != nil {
+			control.Refuse(w, err, false)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.WriteHeader(http.StatusOK)
+	flush := http.NewResponseController(w).Flush
+	_ = flush() // whoever follows learns that it is connected
+	enc := json.NewEncoder(w)
+	for l := range lines {
+		if tail > 0 && l.Seq+tail <= last {
+			continue
+		}
+		if enc.Encode(ServedLog{l.Time, l.Text}) != nil {
+			return
+		}
+		if follow && flush() != nil {
+			return
+		}
+	}
+}
+
+// hostedKey is key for something that is only looked at: a label that nobody uses
+// here is unknown, and does not become known by asking.
+func (h *Host) hostedKey(account string) (host.Key, error) {
+	k, err := h.key(account)
+	if err != nil {
+		return k, err
+	}
+	if err := h.broken(k.Server); err != nil {
+		return k, err
+	}
+	if k.Account == "" {
+		return k, nil
+	}
+	if !slices.ContainsFunc(h.hosted.Status().Servers, func(s host.ServerStatus) bool { return s.Name == k.Server && s.Account == k.Account }) {
+		return k, fmt.Errorf("%q is not in use here (%w)", account, host.ErrUnknownServer)
+	}
+	return k, nil
+}
+
+// lastCalls remembers when each account was last called.
+type lastCalls struct{ times sync.Map } // host.Key without lane → time.Time
+
+// note takes in a call that ended. One that policy refused did not reach the
+// server.
+func (c *lastCalls) note(f policy.Finished) {
+	switch f.Outcome {
+	case policy.OutcomeDenied, policy.OutcomeBudget, policy.OutcomeChanged:
+		return
+	}
+	c.times.Store(callerKey(f.Key), f.Began)
+}
+
+func (c *lastCalls) at(k host.Key) time.Time {
+	t, _ := c.times.Load(callerKey(k))
+	at, _ := t.(time.Time)
+	return at
+}
+
+func callerKey(k host.Key) host.Key {
+	if k.Principal == "" {
+		k.Principal = host.Local
+	}
+	k.Lane = ""
+	return k
+}

@@ -1,0 +1,46 @@
+package usher_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// A program that hosts a server of its own choosing: no file is read, and nothing
+// is kept when it ends.
+func ExampleOpen() {
+	url, stop := startMath() // any MCP server
+	defer stop()
+
+	ctx := context.Background()
+	h, err := usher.Open(ctx, &usher.Options{Config: &config.Config{}, Store: vault.NewMemory()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer h.Close()
+	if err := h.Spawn(ctx, config.Server{Name: "math", Transport: config.TransportHTTP, URL: url}, nil); err != nil {
+		log.Fatal(err)
+	}
+	result, err := h.Call(ctx, "math", "add", []byte(`{"a": 20, "b": 22}`), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var answer struct{ StructuredContent struct{ Sum int } }
+	_ = json.Unmarshal(result, &answer)
+	fmt.Println(answer.StructuredContent.Sum)
+	// Output: 42
+}
+
+func startMath() (url string, stop func()) {
+	url, stop, err := fake.New(&fake.Options{Name: "math"}).Listen()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return url + "/mcp", stop
+}
