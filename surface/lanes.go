@@ -1,6 +1,7 @@
 package surface
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -22,6 +23,9 @@ type lane struct {
 	used  map[policy.Key]bool
 	told  map[policy.Key]bool           // know the level
 	subs  map[string]context.CancelFunc // resources subscribed to, by shown address
+	// sink hears what is said outside any answer on a borrowed connection: it
+	// belongs to the one request that has it.
+	sink func(wire.Message)
 }
 
 type laneID struct{ principal, name string }
@@ -120,28 +124,25 @@ func (l *lane) claim() {
 
 // route decides over which connection a request goes, and when the connection may
 // be used by others again. A modern server knows no sessions, so all share one
-// connection. An older one that may ask the agent gets one per lane; for an agent
-// without a lane one is borrowed for as long as the request takes.
+// connection. An older one that may ask the agent gets one per session; for an agent
+// without sessions one is borrowed for as long as the request takes.
 func (s *Surface) route(ctx context.Context, a Agent, k policy.Key, r *Request) (routed, error) {
 	k.Principal = a.Principal
-	version, err := s.versionOf(ctx, a, k, r)
+	l, borrows := s.needs(a, r)
+	version, err := s.versionOf(ctx, k, l, borrows)
 	out := routed{key: k, version: version, done: func() {}}
-	if err != nil || wire.Modern(version) {
-		return out, err
-	}
-	if l := s.lanes.open(a); l != nil {
-		if l.ownLane() {
-			out.key.Lane = a.Lane
-			l.use(out.key)
-			s.tellLevel(ctx, l, out.key)
-		}
-		return out, nil
-	}
-	if r.OnRequest != nil && mayAsk(r.Method) && canAnswer(a.Capabilities) {
+	switch {
+	case err != nil || wire.Modern(version):
+	case l != nil:
+		out.key.Lane = a.Lane
+		l.use(out.key)
+		s.tellLevel(ctx, l, out.key)
+	case borrows:
 		out.key.Lane = s.lanes.borrow(a, k)
+		s.lend(ctx, out.key, r)
 		out.done = func() { s.giveBack(a, out.key) }
 	}
-	return out, nil
+	return out, err
 }
 
 // routed is a connection that was decided on.
@@ -151,29 +152,66 @@ type routed struct {
 	done    func()
 }
 
+// needs says what a request needs of an older server: a connection of the agent's
+// own lane, or one that is borrowed, or nothing.
+func (s *Surface) needs(a Agent, r *Request) (own *lane, borrows bool) {
+	if !wire.Modern(a.Version) && a.Lane != "" {
+		if l := s.lanes.open(a); l.ownLane() {
+			return l, false
+		}
+		return nil, false
+	}
+	if !mayAsk(r.Method) {
+		return nil, false
+	}
+	return nil, r.OnRequest != nil && canAnswer(a.Capabilities) || r.OnNotification != nil && levelOf(r.Params) != nil
+}
+
+// levelOf is the log level that a modern request asks for, raw, nil for none.
+func levelOf(params []byte) []byte {
+	level, _ := jsonx.Path(params, "_meta", wire.MetaLogLevel)
+	return level
+}
+
 // versionOf is the revision that a server speaks. Only where it makes a difference
 // a server that was never seen is asked first, over the connection that an older
 // one would need anyway.
-func (s *Surface) versionOf(ctx context.Context, a Agent, k policy.Key, r *Request) (string, error) {
+func (s *Surface) versionOf(ctx context.Context, k policy.Key, own *lane, borrows bool) (string, error) {
 	listing, _, err := s.gate.Known(ctx, k)
-	if err != nil || listing.Version != "" {
+	if err != nil || listing.Version != "" || own == nil && !borrows {
 		return listing.Version, err
 	}
-	l := s.lanes.open(a)
-	if l == nil && (r.OnRequest == nil || !canAnswer(a.Capabilities)) {
-		return "", nil
-	}
-	if l != nil && l.ownLane() {
-		k.Lane = a.Lane
-		l.use(k)
+	if own != nil {
+		k.Lane = own.agent.Lane
+		own.use(k)
 		if listing, _, err = s.gate.Known(ctx, k); err != nil || listing.Version != "" {
 			return listing.Version, err
 		}
 	}
-	if listing, err = s.gate.Tools(ctx, k); err == nil && k.Lane != "" && wire.Modern(listing.Version) {
+	if listing, err = s.gate.Tools(ctx, k); err == nil && own != nil && wire.Modern(listing.Version) {
 		s.opt.Hosted.Release(k)
 	}
 	return listing.Version, err
+}
+
+// lend prepares a borrowed connection for one request: what the server says beside
+// its answer belongs to that, and it says as much as was asked for.
+func (s *Surface) lend(ctx context.Context, k policy.Key, r *Request) {
+	l := s.lanes.of(k)
+	level := levelOf(r.Params)
+	l.mu.Lock()
+	l.sink = nil
+	if level != nil {
+		l.sink = r.OnNotification
+		if !bytes.Equal(level, l.level) {
+			l.level = bytes.Clone(level)
+			clear(l.told)
+		}
+	}
+	l.mu.Unlock()
+	if level != nil {
+		s.tellLevel(ctx, l, k)
+	}
 }
 
 // maxFree is how many connections that can be borrowed wait for the next who needs
@@ -197,6 +235,11 @@ func (ls *lanes) borrow(a Agent, k policy.Key) string {
 
 func (s *Surface) giveBack(a Agent, k policy.Key) {
 	ls := &s.lanes
+	if l := ls.of(k); l != nil {
+		l.mu.Lock()
+		l.sink = nil
+		l.mu.Unlock()
+	}
 	ls.mu.Lock()
 	pool := k
 	pool.Lane = capabilitySum(a)
@@ -210,6 +253,22 @@ func (s *Surface) giveBack(a Agent, k policy.Key) {
 	if !keep {
 		s.opt.Hosted.Release(k)
 	}
+}
+
+// said hands over what a server said on a borrowed connection, and reports whether
+// it was one.
+func (ls *lanes) said(k policy.Key, m wire.Message) bool {
+	l := ls.of(k)
+	if k.Lane == "" || l == nil {
+		return false
+	}
+	l.mu.Lock()
+	sink := l.sink
+	l.mu.Unlock()
+	if sink != nil {
+		sink(m)
+	}
+	return sink != nil
 }
 
 func capabilitySum(a Agent) string {

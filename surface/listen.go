@@ -158,6 +158,9 @@ func (s *Surface) Notified(k policy.Key, m wire.Message) {
 			}
 		})
 	default:
+		if s.lanes.said(k, m) {
+			return
+		}
 		s.listeners.each(func(l *listener) {
 			if l.agent.Lane != "" && l.hears(k) {
 				l.on(m)

@@ -16,6 +16,9 @@ func nearest(name string, candidates []string) []string {
 		name string
 		dist int
 	}
+	if name == "" {
+		return nil
+	}
 	var near []scored
 	low := strings.ToLower(name)
 	limit := max(1, len([]rune(low))/3)

@@ -88,3 +88,43 @@ func TestQuestionsAreFair(t *testing.T) {
 		})
 	}
 }
+
+// within counts the questions whose tool is among the first five hits.
+func within(x *Index, questions []question, missed func(question, []Hit)) int {
+	found := 0
+	for _, q := range questions {
+		hits := x.Search(q.text, 5)
+		ok := false
+		for _, h := range hits {
+			ok = ok || h.Server == q.server && h.Tool == q.tool
+		}
+		if ok {
+			found++
+		} else if missed != nil {
+			missed(q, hits)
+		}
+	}
+	return found
+}
+
+// TestSearchAnswersQuestions wants the right tool among the first five for four
+// questions of five. A search that knows names only stands beside it.
+func TestSearchAnswersQuestions(t *testing.T) {
+	questions, docs := readQuestions(t), realTools(t)
+	found := within(NewIndex(docs), questions, func(q question, hits []Hit) {
+		var names []string
+		for _, h := range hits {
+			names = append(names, h.Server+"/"+h.Tool)
+		}
+		t.Logf("missed %s/%s: %q finds %s", q.server, q.tool, q.text, strings.Join(names, " "))
+	})
+	bare := make([]Document, len(docs))
+	for i, d := range docs {
+		bare[i] = Document{Server: d.Server, Tool: d.Tool, Definition: []byte(`{}`)}
+	}
+	byName := within(NewIndex(bare), questions, nil)
+	t.Logf("%d of %d questions answered; by names only %d", found, len(questions), byName)
+	if found*100 < 80*len(questions) {
+		t.Errorf("%d of %d questions are answered, want four of five", found, len(questions))
+	}
+}

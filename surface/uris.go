@@ -46,6 +46,7 @@ func parseTemplate(text string) template {
 			return t
 		}
 		if _, text, found = strings.Cut(after, "}"); !found {
+			t.parts = append(t.parts, "") // an expression without an end
 			return t
 		}
 	}

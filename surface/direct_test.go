@@ -1,0 +1,293 @@
+package surface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// twoServers has a server of each era, with a prompt and a resource in common.
+func twoServers(t testing.TB, opt Options, edit func(*config.Config, *host.Options)) *rig {
+	alpha, _ := serve(t, "alpha", fake.Options{
+		Versions: modernOnly, ListTTL: 60000, CacheScope: "public",
+		Tools: []fake.Tool{simple("alpha", "zeta", "Last"), simple("alpha", "add", "First"), simple("alpha", "odd name", "Blank")},
+	})
+	beta, _ := serve(t, "beta", fake.Options{
+		Versions: legacyOnly, Tools: []fake.Tool{simple("beta", "add", "Same name")},
+		Resources: []fake.Resource{
+			{Def: []byte(`{"uri":"fake://readme","name":"readme"}`), Result: []byte(`{"contents":[{"uri":"fake://readme","text":"beta"}]}`)},
+			{Def: []byte(`{"uri":"beta://own","name":"own"}`), Result: []byte(`{"contents":[{"uri":"beta://own","text":"own"}]}`)},
+		},
+	})
+	return start(t, []config.Server{beta, alpha}, opt, edit)
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "golden", name)
+	if os.Getenv("USHER_UPDATE") != "" {
+		if err := os.WriteFile(file, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.TrimSpace(string(want)), strings.TrimSpace(got)); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", name, diff)
+	}
+}
+
+func TestDirectLists(t *testing.T) {
+	w := twoServers(t, Options{Logins: &logins{}}, nil)
+	for _, era := range []struct {
+		name  string
+		agent Agent
+	}{{"older", legacyAgent}, {"modern", modernAgent}} {
+		var all strings.Builder
+		for _, method := range []string{wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList} {
+			list := do(t, w.Direct(), era.agent, method, `{}`)
+			fmt.Fprintf(&all, "%s\n%s\n", method, strings.ReplaceAll(list, `},{"`, "},\n{\""))
+		}
+		golden(t, "direct-"+era.name+".txt", all.String())
+	}
+}
+
+// TestDirectReaches wants every name that is listed to lead to its server.
+func TestDirectReaches(t *testing.T) {
+	w := twoServers(t, Options{}, nil)
+	d := w.Direct()
+	for _, tt := range []struct{ name, method, params, want string }{
+		{"tool", wire.MethodToolsCall, `{"name":"alpha__add","arguments":{}}`, `alpha/add`},
+		{"same tool of the other", wire.MethodToolsCall, `{"name":"beta__add"}`, `beta/add`},
+		{"marked name", wire.MethodToolsCall, `{"name":"` + naming{"__"}.shown("alpha", "", "odd name") + `"}`, `alpha/odd name`},
+		{"prompt", wire.MethodPromptsGet, `{"name":"alpha__greet"}`, `A greeting`},
+		{"resource of one", wire.MethodResourcesRead, `{"uri":"beta://own"}`, `"uri":"beta://own","text":"own"`},
+		{"resource of two", wire.MethodResourcesRead, `{"uri":"usher://beta/fake://readme"}`, `"uri":"usher://beta/fake://readme","text":"beta"`},
+		{"the other one's", wire.MethodResourcesRead, `{"uri":"usher://alpha/fake://readme"}`, `"uri":"usher://alpha/fake://readme","mimeType":"text/plain","text":"Read me."`},
+		{"completion of a prompt", wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"beta__greet"},"argument":{"name":"who","value":""}}`, `"alpha","beta"`},
+		{"completion of a template", wire.MethodComplete, `{"ref":{"type":"ref/resource","uri":"usher://alpha/fake://item/{id}"},"argument":{"name":"id","value":""}}`, `"alpha","beta"`},
+		{"ping", wire.MethodPing, ``, `{`},
+	} {
+		for _, agent := range []Agent{modernAgent, legacyAgent} {
+			got := do(t, d, agent, tt.method, tt.params)
+			if !strings.Contains(got, tt.want) {
+				t.Errorf("%s: %s", tt.name, got)
+			}
+			if agent.Version == wire.V20260728 && !strings.Contains(got, `"resultType"`) {
+				t.Errorf("%s: a modern agent gets no resultType: %s", tt.name, got)
+			}
+		}
+	}
+}
+
+func TestDirectRefuses(t *testing.T) {
+	w := twoServers(t, Options{}, func(c *config.Config, _ *host.Options) {
+		c.Servers[1].Tools.Deny = []string{"zeta"}
+	})
+	for _, tt := range []struct {
+		name, method, params string
+		code                 int64
+		want                 string
+	}{
+		{"unknown tool", wire.MethodToolsCall, `{"name":"alpha__ad"}`, wire.CodeInvalidParams, "did you mean alpha__add"},
+		{"denied tool", wire.MethodToolsCall, `{"name":"alpha__zeta"}`, wire.CodeInvalidParams, "unknown tool"},
+		{"no login tool without logins", wire.MethodToolsCall, `{"name":"login"}`, wire.CodeInvalidParams, "unknown tool"},
+		{"unknown prompt", wire.MethodPromptsGet, `{"name":"alpha__gret"}`, wire.CodeInvalidParams, "did you mean alpha__greet"},
+		{"ambiguous address", wire.MethodResourcesRead, `{"uri":"fake://readme"}`, wire.CodeInvalidParams, "usher://alpha/fake://readme or usher://beta/fake://readme"},
+		{"unknown address", wire.MethodResourcesRead, `{"uri":"other://x"}`, wire.CodeInvalidParams, "resource not found"},
+		{"cursor", wire.MethodToolsList, `{"cursor":"x"}`, wire.CodeInvalidParams, "cursor"},
+		{"method", "tasks/get", `{}`, wire.CodeMethodNotFound, "tasks/get"},
+		{"adding servers", "servers/add", `{}`, wire.CodeMethodNotFound, "servers/add"},
+	} {
+		_, err := try(t, w.Direct(), modernAgent, tt.method, tt.params)
+		var werr *wire.Error
+		if !errors.As(err, &werr) || werr.Code != tt.code || !strings.Contains(werr.Message, tt.want) {
+			t.Errorf("%s: %v, want code %d and %q", tt.name, err, tt.code, tt.want)
+		}
+	}
+}
+
+// TestDirectIsStable wants the same bytes from two processes that know the same,
+// whatever the order of configuration and of the servers' own lists.
+func TestDirectIsStable(t *testing.T) {
+	catalogs := map[host.Key]host.Catalog{}
+	var servers []config.Server
+	for i := range 12 {
+		name := fmt.Sprintf("server-%02d", i)
+		servers = append(servers, config.Server{Name: name, Transport: config.TransportHTTP, URL: "http://127.0.0.1:1/mcp"})
+		catalogs[host.Key{Principal: local, Server: name}] = bigCatalog(20, i)
+	}
+	var first [3]string
+	for round := range 4 {
+		shuffled := map[host.Key]host.Catalog{}
+		for k, c := range catalogs {
+			c.Tools = slices.Clone(c.Tools)
+			rand.Shuffle(len(c.Tools), func(i, j int) { c.Tools[i], c.Tools[j] = c.Tools[j], c.Tools[i] })
+			shuffled[k] = c
+		}
+		rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
+		w := start(t, servers, Options{}, func(_ *config.Config, o *host.Options) { o.Memory = &memory{tools: shuffled} })
+		got := [3]string{
+			do(t, w.Direct(), legacyAgent, wire.MethodToolsList, ``), do(t, w.Direct(), modernAgent, wire.MethodToolsList, ``),
+			do(t, w.Meta(), modernAgent, wire.MethodToolsList, ``),
+		}
+		if round == 0 {
+			first = got
+		}
+		if got != first {
+			t.Fatalf("round %d differs", round)
+		}
+	}
+	if n := len(names(first[0], "tools", "name")); n != 240 {
+		t.Errorf("%d tools", n)
+	}
+}
+
+// bigCatalog is what a server with n tools offers.
+func bigCatalog(n, seed int) host.Catalog {
+	c := host.Catalog{Version: wire.V20260728, Capabilities: []byte(`{"tools":{}}`)}
+	for _, d := range many(n) {
+		c.Tools = append(c.Tools, jsonx.Set(d.Definition, "title", fmt.Appendf(nil, `"seed %d"`, seed)))
+	}
+	return c
+}
+
+// TestListsSurviveServers wants lists to come with what is known, whatever happens
+// to a server.
+func TestListsSurviveServers(t *testing.T) {
+	good, _ := serve(t, "good", fake.Options{Tools: []fake.Tool{simple("good", "t", "")}})
+	hung, _ := serve(t, "hung", fake.Options{Switches: []string{"silent"}})
+	gone := config.Server{Name: "gone", Transport: config.TransportHTTP, URL: "http://127.0.0.1:1/mcp"}
+	dying, srv := serve(t, "dying", fake.Options{Tools: []fake.Tool{simple("dying", "t", "")}})
+	w := start(t, []config.Server{good, hung, gone, dying}, Options{}, func(c *config.Config, _ *host.Options) {
+		for i := range c.Servers {
+			c.Servers[i].Timeouts.Connect, c.Servers[i].Timeouts.List = 1e9, 1e9
+		}
+	})
+	want := []string{"dying__t", "good__t"}
+	list := func(when string) {
+		t.Helper()
+		if diff := cmp.Diff(want, names(do(t, w.Direct(), modernAgent, wire.MethodToolsList, ``), "tools", "name")); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", when, diff)
+		}
+	}
+	list("at first")
+	srv.Set("http-status=500")
+	w.host.Reload(t.Context(), "dying")
+	list("when one has died")
+	if got := do(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"good__t"}`); !strings.Contains(got, "good/t") {
+		t.Errorf("the others work on: %s", got)
+	}
+	if _, err := try(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"dying__t"}`); err == nil {
+		t.Error("a dead server answers")
+	}
+}
+
+func TestScopeOfAnAgent(t *testing.T) {
+	w := twoServers(t, Options{Profiles: map[string]Profile{"p": {Servers: []string{"beta"}, Tools: []string{"alpha/z*"}}}}, nil)
+	scoped := Agent{Version: wire.V20260728, Tools: []string{"alpha/add"}}
+	profile, err := w.Profile("p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		view  View
+		agent Agent
+		want  []string
+	}{
+		{"all", w.Direct(), modernAgent, []string{"alpha__add", naming{"__"}.shown("alpha", "", "odd name"), "alpha__zeta", "beta__add"}},
+		{"tools", w.Direct(), scoped, []string{"alpha__add"}},
+		{"servers", w.Direct(), Agent{Version: wire.V20260728, Servers: []string{"b*"}}, []string{"beta__add"}},
+		{"profile", profile, modernAgent, []string{"alpha__zeta", "beta__add"}},
+		{"profile and scope", profile, Agent{Version: wire.V20260728, Servers: []string{"alpha"}}, []string{"alpha__zeta"}},
+	} {
+		got := do(t, tt.view, tt.agent, wire.MethodToolsList, ``)
+		if diff := cmp.Diff(tt.want, names(got, "tools", "name")); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tt.name, diff)
+		}
+		if len(tt.agent.Servers)+len(tt.agent.Tools) > 0 && !strings.Contains(got, `"cacheScope":"private"`) {
+			t.Errorf("%s: what one agent may see is public: %s", tt.name, got)
+		}
+	}
+	if _, err := try(t, w.Direct(), scoped, wire.MethodToolsCall, `{"name":"beta__add"}`); err == nil {
+		t.Error("a tool out of scope runs")
+	}
+	if _, err := try(t, w.Direct(), scoped, wire.MethodResourcesRead, `{"uri":"beta://own"}`); err == nil {
+		t.Error("a resource out of scope is read")
+	}
+	single, _ := w.Server("alpha")
+	if _, err := try(t, single, scoped, wire.MethodToolsCall, `{"name":"zeta"}`); !errors.Is(err, policy.ErrDenied) {
+		t.Errorf("a tool out of scope: %v", err)
+	}
+	if _, err := w.Profile("q"); !errors.Is(err, ErrUnknownView) {
+		t.Errorf("unknown profile: %v", err)
+	}
+}
+
+// TestFreshness wants the list of many to be kept as long as its shortest part, for
+// everybody only when all parts are.
+func TestFreshness(t *testing.T) {
+	public, _ := serve(t, "public", fake.Options{Versions: modernOnly, ListTTL: 60000, CacheScope: "public", Tools: []fake.Tool{simple("p", "t", "")}})
+	short, _ := serve(t, "short", fake.Options{Versions: modernOnly, ListTTL: 30000, CacheScope: "public", Tools: []fake.Tool{simple("s", "t", "")}})
+	private, _ := serve(t, "private", fake.Options{Versions: modernOnly, ListTTL: 60000, Tools: []fake.Tool{simple("p", "t", "")}})
+	for _, tt := range []struct {
+		name     string
+		servers  []config.Server
+		atMost   int
+		scope    string
+		positive bool
+	}{
+		{"one", []config.Server{public}, 60000, "public", true},
+		{"the shorter", []config.Server{public, short}, 30000, "public", true},
+		{"one is private", []config.Server{public, private}, 60000, "private", true},
+		{"none", nil, 0, "private", false},
+	} {
+		w := start(t, tt.servers, Options{}, nil)
+		got := do(t, w.Direct(), modernAgent, wire.MethodToolsList, ``)
+		raw, _ := jsonx.Get([]byte(got), "ttlMs")
+		var ttl int
+		if _, err := fmt.Sscan(string(raw), &ttl); err != nil || ttl > tt.atMost || (ttl > 0) != tt.positive {
+			t.Errorf("%s: ttlMs %s", tt.name, raw)
+		}
+		if s := jsonx.GetText([]byte(got), "cacheScope"); s != tt.scope {
+			t.Errorf("%s: scope %s", tt.name, s)
+		}
+	}
+}
+
+// logins is Logins for tests.
+type logins struct{ begun []string }
+
+func (l *logins) Begin(_ context.Context, _, target string) (Login, error) {
+	l.begun = append(l.begun, target)
+	if target == "beta" {
+		return Login{}, errors.New("beta does not speak OAuth")
+	}
+	return Login{Server: target, Flow: "browser", State: "pending", Handle: "h-1", URL: "https://example.com/authorize"}, nil
+}
+
+func (l *logins) Complete(_ context.Context, _, target, _ string) (Login, error) {
+	return Login{Server: target, State: "done", Handle: "h-1"}, nil
+}
+
+func (l *logins) Status(_ context.Context, _, _ string) ([]Login, error) {
+	return []Login{{Server: "alpha", State: "pending", Flow: "browser", Handle: "h-1"}, {Server: "hidden", State: "done"}}, nil
+}

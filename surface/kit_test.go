@@ -1,0 +1,233 @@
+package surface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/upstream"
+)
+
+// hosted is Hosted over a real host.
+type hosted struct {
+	*host.Host
+	accounts map[string][]string // labels by server
+}
+
+func (h *hosted) Servers(string) []Server {
+	var out []Server
+	for _, name := range h.Names() {
+		srv, ok := h.Server(name)
+		if !ok {
+			continue
+		}
+		for _, account := range append([]string{""}, h.accounts[name]...) {
+			out = append(out, Server{Name: name, Account: account, Description: srv.Title, Transport: string(srv.Transport), Eager: !srv.IsLazy(), Off: srv.Disabled || srv.Problem != nil})
+		}
+	}
+	return out
+}
+
+func (h *hosted) Status(_ context.Context, _, name string) []Status {
+	var out []Status
+	for _, s := range h.Host.Status().Servers {
+		if l := label(s.Name, s.Account); (name == "" || name == l) && s.Lane == "" {
+			out = append(out, Status{
+				Server: l, State: string(s.State), Transport: s.Transport, Version: s.ProtocolVersion, Tools: s.Tools,
+				Stale: s.Stale, NeedsLogin: s.Auth.NeedsLogin, Next: s.Auth.Command, LastError: s.LastError,
+			})
+		}
+	}
+	return out
+}
+
+func (h *hosted) Listen(ctx context.Context, k policy.Key, want Subscription, on func(wire.Message)) error {
+	return h.Host.Listen(ctx, k, upstream.Subscription(want), on)
+}
+
+func (h *hosted) Explain(err error) Problem {
+	p := Problem{Text: err.Error()}
+	var e *host.Error
+	if errors.As(err, &e) {
+		p.Server, p.Next, p.RetryAfter = e.Server, e.Hint, e.RetryAfter
+	}
+	for _, k := range []struct {
+		is   error
+		kind Kind
+	}{
+		{host.ErrNeedsLogin, KindLogin}, {host.ErrUnknownServer, KindUnknownServer}, {host.ErrUnknownTool, KindUnknownTool},
+		{host.ErrOutcomeUnknown, KindUnknown}, {host.ErrHeldBack, KindOff}, {host.ErrDisabled, KindOff},
+		{host.ErrCircuitOpen, KindUnavailable}, {host.ErrEjected, KindUnavailable}, {host.ErrBusy, KindUnavailable},
+		{upstream.ErrTransport, KindUnavailable}, {context.DeadlineExceeded, KindUnavailable},
+	} {
+		if errors.Is(err, k.is) {
+			p.Kind = k.kind
+			break
+		}
+	}
+	return p
+}
+
+// memory is a host.Memory that survives a restart.
+type memory struct {
+	mu    sync.Mutex // guards tools
+	tools map[host.Key]host.Catalog
+}
+
+func (*memory) Era(context.Context, string) (string, bool)  { return "", false }
+func (*memory) RememberEra(context.Context, string, string) {}
+func (m *memory) Tools(_ context.Context, k host.Key, _ string) (host.Catalog, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k.Lane = ""
+	c, ok := m.tools[k]
+	return c, ok
+}
+
+func (m *memory) RememberTools(_ context.Context, k host.Key, _ string, c host.Catalog) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tools == nil {
+		m.tools = map[host.Key]host.Catalog{}
+	}
+	k.Lane = ""
+	m.tools[k] = c
+}
+
+// rig is a surface with everything behind it.
+type rig struct {
+	*Surface
+	host   *host.Host
+	gate   *policy.Gate
+	hosted *hosted
+	bus    *event.Bus[event.Event]
+}
+
+// start makes a rig; close it with the test.
+func start(t testing.TB, servers []config.Server, opt Options, edit func(*config.Config, *host.Options)) *rig {
+	t.Helper()
+	lazy := true
+	cfg := &config.Config{Usher: config.DefaultSettings()}
+	for _, s := range servers {
+		s.Lazy = &lazy
+		cfg.Servers = append(cfg.Servers, s.WithDefaults())
+	}
+	w := &rig{bus: &event.Bus[event.Event]{}}
+	rt := upstream.NewTransport()
+	ho := &host.Options{
+		Events: w.bus, Transport: rt,
+		OnNotification: func(k host.Key, m wire.Message) {
+			w.gate.Notified(k, m)
+			w.Surface.Notified(k, m)
+		},
+		Connection: func(k host.Key) upstream.Options {
+			return upstream.Options{
+				Capabilities: w.LaneCapabilities(k),
+				OnRequest: func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+					return w.LaneAsk(ctx, k, method, params)
+				},
+			}
+		},
+	}
+	if edit != nil {
+		edit(cfg, ho)
+	}
+	w.host = host.New(ho)
+	w.gate = policy.NewGate(w.host, nil, &policy.Options{Config: cfg})
+	w.hosted = &hosted{Host: w.host}
+	opt.Hosted, opt.Events = w.hosted, w.bus
+	w.Surface = New(w.gate, &opt)
+	w.host.Apply(t.Context(), cfg)
+	t.Cleanup(func() {
+		w.Surface.Close()
+		w.gate.Close(context.Background())
+		w.host.Close()
+		w.bus.Close()
+		rt.CloseIdleConnections()
+	})
+	return w
+}
+
+// serve runs a fake server and returns its definition.
+func serve(t testing.TB, name string, o fake.Options) (config.Server, *fake.Server) {
+	t.Helper()
+	if o.Name == "" {
+		o.Name = name
+	}
+	srv := fake.New(&o)
+	url, stop, err := srv.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return config.Server{Name: name, Transport: config.TransportHTTP, URL: url + "/mcp"}, srv
+}
+
+var (
+	modernOnly = []string{wire.V20260728}
+	legacyOnly = []string{wire.V20251125, wire.V20250618}
+)
+
+// agents of both eras.
+var (
+	modernAgent = Agent{Version: wire.V20260728}
+	legacyAgent = Agent{Version: wire.V20251125, Lane: "session-1"}
+)
+
+// do asks a view and fails the test on an error.
+func do(t testing.TB, v View, a Agent, method, params string) string {
+	t.Helper()
+	out, err := try(t, v, a, method, params)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, params, err)
+	}
+	return out
+}
+
+func try(t testing.TB, v View, a Agent, method, params string) (string, error) {
+	t.Helper()
+	var raw []byte
+	if params != "" {
+		raw = []byte(params)
+	}
+	out, err := v.Do(t.Context(), a, Request{Method: method, Params: raw})
+	if err == nil && jsonx.Valid(out) != nil {
+		t.Fatalf("%s: no JSON: %s", method, out)
+	}
+	return string(out), err
+}
+
+// names are those of a list.
+func names(result, list, key string) []string {
+	items, _ := jsonx.Get([]byte(result), list)
+	out := []string{}
+	for e := jsonx.Array(items); e.Next(); {
+		out = append(out, jsonx.GetText(e.Value, key))
+	}
+	return out
+}
+
+// text is that of a tool's result, with whether it is an error.
+func text(result string) (string, bool) { return plain([]byte(result)) }
+
+// simple is a tool that answers with its server's name and its own.
+func simple(server, name, description string) fake.Tool {
+	return fake.Tool{
+		Def: fmt.Appendf(nil, `{"name":%s,"description":%s,"inputSchema":{"type":"object"}}`, jsonx.Quote(name), jsonx.Quote(description)),
+		Handle: func(context.Context, *fake.Call) ([]byte, error) {
+			return fake.TextResult(server + "/" + name), nil
+		},
+	}
+}
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
