@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -68,7 +67,7 @@ type Conn struct {
 	stop    context.CancelFunc // ends listeners
 	life    context.Context
 	wg      sync.WaitGroup
-	cancels sync.WaitGroup // cancellations being sent, each bounded by cancelTimeout
+	cancels lastWords // cancellations being sent, each bounded by cancelTimeout
 	counts  counters
 }
 
@@ -127,8 +126,8 @@ func (c *Conn) InFlight() int { return c.router.inFlight() }
 // Close ends the connection: the session is deleted, the child stopped with all
 // it started. It is idempotent and returns when everything is gone.
 func (c *Conn) Close() error {
-	c.router.fail(fmt.Errorf("%s: %w", c.server.Name, ErrClosed))
-	c.cancels.Wait() // what the server was to be told is on its way out
+	c.router.fail(&TransportError{Server: c.server.Name, Op: "wait", Written: true, Err: ErrClosed})
+	c.cancels.close() // what the server was to be told is on its way out
 	c.stop()
 	err := c.link.close()
 	c.wg.Wait()
@@ -243,7 +242,31 @@ func (c *Conn) cancel(x *exchange, cause error) {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		reason = "the deadline passed"
 	}
-	c.cancels.Go(func() { c.link.cancel(x, reason) })
+	c.cancels.run(func() { c.link.cancel(x, reason) })
+}
+
+// lastWords are messages sent in the background until the connection closes.
+type lastWords struct {
+	mu     sync.Mutex // guards closed, and that nothing begins after it
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// run says something, unless it is too late for that.
+func (l *lastWords) run(say func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.wg.Go(say)
+	}
+}
+
+// close waits for what is being said.
+func (l *lastWords) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.wg.Wait()
 }
 
 // cancelled is the notification that takes a request back.

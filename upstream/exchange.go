@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -91,11 +92,12 @@ func (r *router) take(id wire.ID) *exchange {
 	return x
 }
 
-// fail ends all exchanges under way and refuses new ones.
+// fail ends all exchanges under way and refuses new ones, which have certainly not
+// been sent.
 func (r *router) fail(err error) {
 	r.mu.Lock()
 	if r.closed == nil {
-		r.closed = err
+		r.closed = unsent(err)
 	}
 	pending := r.pending
 	r.pending = map[int64]*exchange{}
@@ -103,6 +105,15 @@ func (r *router) fail(err error) {
 	for _, x := range pending {
 		x.end(outcome{err: err})
 	}
+}
+
+// unsent is err for a request that was never written.
+func unsent(err error) error {
+	var te *TransportError
+	if !errors.As(err, &te) {
+		return err
+	}
+	return &TransportError{Server: te.Server, Op: te.Op, Err: te.Err}
 }
 
 // reason returns why the connection was closed, or err when it was not.
