@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
+)
+
+// badKinds are the ways in which the twentieth server misbehaves.
+var badKinds = []string{
+	"silent;on=tools/call", "latency=5000;on=tools/call", "crash-loop=1", "http-status=500", "http-status=503",
+	"http-status=429", "slowbyte=50", "bigline=20", "garbage=200", "unsolicited=900",
+	"notification-flood=2000", "progress-flood=2000", "hang-after-headers", "truncated-json", "deep=100000",
+}
+
+const (
+	healthyServers  = 19
+	isolationRounds = 7
+	roundTime       = 1500 * time.Millisecond
+	callsPerSecond  = 20 // to each healthy server: a working load, not saturation
+)
+
+// isolation measures what nineteen healthy servers feel of a twentieth: the 99th
+// percentile of their calls with the bad one under way, over the same without it,
+// medians of alternating rounds.
+func isolation(ctx context.Context, log io.Writer) ([]row, error) {
+	healthy, err := startFake(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	defer healthy.stop()
+	var rows []row
+	for _, kind := range badKinds {
+		fmt.Fprintf(log, "isolation: %s\n", kind)
+		ratio, err := isolationOf(ctx, healthy, kind)
+		if err != nil {
+			return rows, fmt.Errorf("%s: %w", kind, err)
+		}
+		rows = append(rows, row{Part: "isolation", Name: "p99 beside " + kind, Value: ratio, Unit: "×", Bar: 1.2})
+	}
+	return rows, nil
+}
+
+func isolationOf(ctx context.Context, healthy *child, kind string) (float64, error) {
+	bad, err := startFake(ctx, true, kind)
+	if err != nil {
+		return 0, err
+	}
+	defer bad.stop()
+	h, err := openIsolation(ctx, healthy.url, bad.url)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = h.Close() }()
+	if _, err := isolationRound(ctx, h, false); err != nil { // warm up
+		return 0, err
+	}
+	var with, without []float64
+	for range isolationRounds {
+		for _, annoyed := range []bool{false, true} {
+			p99, err := isolationRound(ctx, h, annoyed)
+			if err != nil {
+				return 0, err
+			}
+			if annoyed {
+				with = append(with, p99.Seconds())
+			} else {
+				without = append(without, p99.Seconds())
+			}
+		}
+	}
+	return median(with) / median(without), nil
+}
+
+func openIsolation(ctx context.Context, healthyURL, badURL string) (*usher.Host, error) {
+	servers := []config.Server{{
+		Name: "bad", Transport: config.TransportHTTP, URL: badURL,
+		Timeouts: config.Timeouts{Connect: 2 * time.Second, List: 2 * time.Second, Call: 300 * time.Millisecond},
+	}}
+	for i := range healthyServers {
+		servers = append(servers, config.Server{Name: fmt.Sprintf("healthy%02d", i), Transport: config.TransportHTTP, URL: healthyURL})
+	}
+	return open(ctx, servers...)
+}
+
+// isolationRound calls every healthy server at a steady pace and returns their
+// 99th percentile. When annoyed, four callers use the bad one meanwhile.
+func isolationRound(ctx context.Context, h *usher.Host, annoyed bool) (time.Duration, error) {
+	ctx, stop := context.WithTimeout(ctx, roundTime)
+	defer stop()
+	var mu sync.Mutex // guards sample, failed
+	var sample []time.Duration
+	var failed error
+	var wg sync.WaitGroup
+	for i := range healthyServers {
+		wg.Go(func() {
+			took, err := steadyCalls(ctx, h, fmt.Sprintf("healthy%02d", i), i)
+			mu.Lock()
+			defer mu.Unlock()
+			sample = append(sample, took...)
+			if err != nil {
+				failed = err
+			}
+		})
+	}
+	if annoyed {
+		for range 4 {
+			wg.Go(func() { annoy(ctx, h) })
+		}
+	}
+	wg.Wait()
+	return quantile(sample, 0.99), failed
+}
+
+// annoy uses the bad server as a stubborn caller would. It is taken back into
+// service whenever supervision has given it up, so that it goes on misbehaving.
+func annoy(ctx context.Context, h *usher.Host) {
+	tick := time.NewTicker(time.Second / callsPerSecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		_, err := h.Call(ctx, "bad", "echo", []byte(`{}`), nil) // it is meant to fail
+		if errors.Is(err, host.ErrCircuitOpen) || errors.Is(err, host.ErrEjected) {
+			_ = h.Reload(ctx, "bad") // there is nobody to tell
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+func steadyCalls(ctx context.Context, h *usher.Host, server string, n int) ([]time.Duration, error) {
+	var took []time.Duration
+	tick := time.NewTicker(time.Second / callsPerSecond)
+	defer tick.Stop()
+	want := fmt.Sprintf(`{"nonce":%d}`, n)
+	for {
+		select {
+		case <-ctx.Done():
+			return took, nil
+		case <-tick.C:
+		}
+		began := time.Now()
+		result, err := h.Call(context.WithoutCancel(ctx), server, "echo", []byte(want), nil)
+		if err != nil {
+			return took, fmt.Errorf("a healthy server's call failed: %w", err)
+		}
+		took = append(took, time.Since(began))
+		if err := checkEcho(result, want); err != nil {
+			return took, err
+		}
+	}
+}
