@@ -63,6 +63,7 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity
 		return
 	}
 	p := g.newReply(w, r)
+	p.track = s.tracks.begin(s.agent.Version)
 	if batch {
 		g.answerBatch(r, s, p, requests)
 		return
@@ -115,25 +116,42 @@ func (g *Gateway) session(w http.ResponseWriter, r *http.Request, id Identity, e
 	return s
 }
 
-// answerOne runs a request and answers it if the agent is still there.
+// answerOne runs a request and answers it. When the agent leaves meanwhile the
+// answer is kept, if there is a stream that it can come back to.
 func (g *Gateway) answerOne(r *http.Request, s *session, p *reply, m *wire.Message) {
-	done := make(chan answer, 1)
-	if !g.spawn(func() { done <- s.serve(m, p) }) {
+	done, left := make(chan answer), make(chan struct{})
+	if !g.spawn(func() {
+		a := s.serve(m, p)
+		select {
+		case done <- a:
+		case <-left:
+			g.finish(s, p, m, a)
+		}
+	}) {
 		p.leave()
 		return
 	}
 	select {
 	case a := <-done:
-		if a.none {
-			p.finish(http.StatusAccepted, nil) // the agent asked for no answer
-			return
-		}
-		buf := buffers.Get().(*[]byte)
-		*buf = a.append((*buf)[:0], m.ID)
-		p.finish(http.StatusOK, *buf)
-		release(buf)
+		g.finish(s, p, m, a)
 	case <-r.Context().Done():
 		p.leave()
+		close(left)
+	}
+}
+
+func (g *Gateway) finish(s *session, p *reply, m *wire.Message, a answer) {
+	sent := true
+	if a.none {
+		p.finish(http.StatusAccepted, nil) // the agent asked for no answer
+	} else {
+		buf := buffers.Get().(*[]byte)
+		*buf = a.append((*buf)[:0], m.ID)
+		sent = p.finish(http.StatusOK, *buf)
+		release(buf)
+	}
+	if sent && p.track != nil {
+		s.tracks.end(p.track)
 	}
 }
 
@@ -175,7 +193,7 @@ func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []
 
 // get opens the stream for what belongs to no request.
 func (g *Gateway) get(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) {
-	if _, stream := accepts(r.Header); !stream {
+	if _, stream, _ := accepts(r.Header); !stream {
 		http.Error(w, "Accept must allow text/event-stream", http.StatusNotAcceptable)
 		return
 	}
@@ -194,6 +212,10 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, id Identity, e *en
 	}
 	defer u.streams.Add(-1)
 	defer s.begin()()
+	if t, n := s.tracks.find(r.Header.Get(wire.HeaderLastEvent)); t != nil {
+		g.carryOn(w, r, s, t, n)
+		return
+	}
 	g.pump(w, r, s, nil)
 }
 

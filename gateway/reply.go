@@ -22,13 +22,16 @@ type reply struct {
 	rc     *http.ResponseController
 	stream bool // the agent takes event streams
 	plain  bool // the agent takes JSON
+	prefer bool // it would rather have a stream
 	keep   time.Duration
+	track  *track // nil where a broken stream cannot be taken up again
 
 	mu      sync.Mutex // guards what follows
 	timer   *time.Timer
 	begun   bool // it is a stream
 	closed  bool // nothing more is taken
 	broken  bool // writing failed
+	away    bool // the agent left; what comes is for its return
 	writing bool // somebody writes what waits
 	frames  [][]byte
 	size    int
@@ -37,18 +40,19 @@ type reply struct {
 
 func (g *Gateway) newReply(w http.ResponseWriter, r *http.Request) *reply {
 	p := &reply{w: w, rc: http.NewResponseController(w), keep: g.opt.KeepAlive}
-	p.plain, p.stream = accepts(r.Header)
+	p.plain, p.stream, p.prefer = accepts(r.Header)
 	if p.stream {
 		p.timer = time.AfterFunc(p.keep, p.tick)
 	}
 	return p
 }
 
-// accepts reads which of the two forms an agent takes. Who says nothing takes both.
-func accepts(h http.Header) (plain, stream bool) {
+// accepts reads which of the two forms an agent takes. Who says nothing takes both,
+// and who names streams first would rather have one.
+func accepts(h http.Header) (plain, stream, prefer bool) {
 	values := h["Accept"]
 	if len(values) == 0 {
-		return true, true
+		return true, true, false
 	}
 	for _, v := range values {
 		for part := range strings.SplitSeq(v, ",") {
@@ -59,11 +63,12 @@ func accepts(h http.Header) (plain, stream bool) {
 			case "application/json", "application/*":
 				plain = true
 			case "text/event-stream", "text/*":
+				prefer = prefer || !plain
 				stream = true
 			}
 		}
 	}
-	return plain, stream
+	return plain, stream, prefer
 }
 
 // comment is a sign of life that no reader takes for an event.
@@ -73,8 +78,11 @@ var comment = []byte(":\n\n")
 func (p *reply) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || p.away {
 		return
+	}
+	if !p.begun && p.track != nil {
+		p.push(p.track.prime())
 	}
 	if len(p.frames) == 0 {
 		p.push(comment)
@@ -84,14 +92,33 @@ func (p *reply) tick() {
 
 // send implements [outlet].
 func (p *reply) send(message []byte) bool {
-	frame := wire.AppendEvent(make([]byte, 0, len(message)+32), "", message)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || !p.stream || p.broken || len(p.frames) >= maxQueued || p.size+len(frame) > maxQueuedBytes {
+	switch {
+	case p.closed || !p.stream:
+		return false
+	case p.away || p.broken:
+		if p.track != nil && p.begun {
+			p.track.add(message, false) // for when the agent comes back
+			return true
+		}
+		return false
+	case len(p.frames) >= maxQueued || p.size+len(message) > maxQueuedBytes:
 		return false
 	}
-	p.push(frame)
+	p.push(p.event(message, false))
 	return true
+}
+
+// event frames a message; it needs mu.
+func (p *reply) event(message []byte, last bool) []byte {
+	if p.track != nil {
+		if !p.begun {
+			p.push(p.track.prime())
+		}
+		return p.track.add(message, last)
+	}
+	return wire.AppendEvent(make([]byte, 0, len(message)+32), "", message)
 }
 
 // push queues a frame and sees to it that somebody writes it; it needs mu.
@@ -111,7 +138,7 @@ func (p *reply) write() {
 		p.mu.Lock()
 		frames := p.frames
 		p.frames, p.size = nil, 0
-		if len(frames) == 0 || p.broken {
+		if len(frames) == 0 || p.broken || p.away {
 			p.writing = false
 			close(p.idle)
 			p.mu.Unlock()
@@ -148,26 +175,40 @@ func startStream(w http.ResponseWriter) {
 }
 
 // finish sends the answer in whichever form it has to take. An empty message ends
-// a stream without one, and otherwise is a status alone.
-func (p *reply) finish(status int, message []byte) {
+// a stream without one, and otherwise is a status alone. It reports whether the
+// answer has left.
+func (p *reply) finish(status int, message []byte) bool {
 	p.mu.Lock()
 	p.stop()
-	if !p.begun && (p.plain || status != http.StatusOK || !p.stream) {
+	if p.away {
+		if p.begun && len(message) > 0 && p.track != nil {
+			p.track.add(message, true)
+		}
+		p.mu.Unlock()
+		return false
+	}
+	if !p.begun && (len(message) == 0 || status != http.StatusOK || !p.stream || p.plain && !p.prefer) {
 		p.mu.Unlock()
 		writeJSON(p.w, p.rc, status, message)
-		return
+		return true
 	}
-	if len(message) > 0 && !p.broken {
-		p.push(wire.AppendEvent(make([]byte, 0, len(message)+32), "", message))
+	if len(message) > 0 {
+		p.push(p.event(message, true))
 	}
 	p.wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.broken
 }
 
-// leave gives up: the agent is gone, or gets no answer.
+// leave lets go of the connection: the agent is gone, or gets no answer. What is
+// sent later is kept where the agent can come back for it.
 func (p *reply) leave() {
 	p.mu.Lock()
-	p.stop()
-	p.broken = true
+	p.away = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
 	p.wait()
 }
 
@@ -186,13 +227,6 @@ func (p *reply) wait() {
 	if writing {
 		<-idle
 	}
-}
-
-// streaming reports whether it has become a stream.
-func (p *reply) streaming() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.begun
 }
 
 // largeBody is what an agent that does not read could make us wait with.

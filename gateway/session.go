@@ -19,6 +19,7 @@ type session struct {
 	end    *endpoint
 	agent  surface.Agent
 	out    outlet          // for what belongs to no request
+	tracks tracks          // of streams that may be taken up again
 	ctx    context.Context // ends with the session
 	cancel context.CancelCauseFunc
 	old    bool // of the transport of 2024-11-05
