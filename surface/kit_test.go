@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
@@ -119,7 +120,7 @@ func start(t testing.TB, servers []config.Server, opt Options, edit func(*config
 	lazy := true
 	cfg := &config.Config{Usher: config.DefaultSettings()}
 	for _, s := range servers {
-		s.Lazy = &lazy
+		s.Lazy, s.KeepAlive = &lazy, time.Minute
 		cfg.Servers = append(cfg.Servers, s.WithDefaults())
 	}
 	w := &rig{bus: &event.Bus[event.Event]{}}
