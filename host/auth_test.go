@@ -87,13 +87,13 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("a login speaks not against the server: %+v", st)
 				}
 				if tt.ok {
-					if st.State != Connected || st.Auth.NeedsLogin {
+					if st.State != Connected || st.Auth.NeedsLogin() {
 						t.Errorf("%+v", st)
 					}
 					return
 				}
 				wantErr(t, err, ErrNeedsLogin)
-				if st.State != NeedsAuth || !st.Auth.NeedsLogin || !strings.Contains(err.Error(), tt.text) || !strings.Contains(tt.text, st.Auth.Command) {
+				if st.State != NeedsAuth || !st.Auth.NeedsLogin() || !strings.Contains(err.Error(), tt.text) || !strings.Contains(tt.text, st.Auth.Command) {
 					t.Errorf("%q, state %s, %+v; want %q", err, st.State, st.Auth, tt.text)
 				}
 				// After a login it works without anybody's help.
@@ -101,7 +101,7 @@ func TestRefusals(t *testing.T) {
 				if _, err := h.Do(t.Context(), keyA, callTool("pay", nil)); err != nil {
 					t.Fatal(err)
 				}
-				if st := stateOf(t, h, "a"); st.State != Connected || st.Auth.NeedsLogin {
+				if st := stateOf(t, h, "a"); st.State != Connected || st.Auth.NeedsLogin() {
 					t.Errorf("after the login: %+v", st)
 				}
 			})

@@ -140,3 +140,7 @@ func (h *Host) Apply(_ context.Context, c *config.Config) []string {
 	slices.Sort(changed)
 	return changed
 }
+
+// Unknown explains that no server of that name is registered and which may be
+// meant.
+func (h *Host) Unknown(name string) error { return unknownServer(name, h.Names()) }

@@ -129,8 +129,8 @@ func TestStatusShape(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := `{"servers":[` +
-			`{"name":"a","account":"","state":"connected","transport":"stdio","protocol_version":"2025-11-25","active":true,"lazy":true,"ref_count":0,"in_flight":0,"restart_count":0,"consecutive_failures":0,"circuit":"closed","ejected":false,"cache_entries":0,"tools":1,"stale":false,"last_error":"","auth":{"needs_login":false}},` +
-			`{"name":"web","account":"","state":"disconnected","transport":"http","protocol_version":"","active":false,"lazy":true,"ref_count":0,"in_flight":0,"restart_count":0,"consecutive_failures":0,"circuit":"closed","ejected":false,"cache_entries":0,"tools":0,"stale":false,"last_error":"","auth":{"needs_login":false}}]}`
+			`{"name":"a","account":"","state":"connected","transport":"stdio","protocol_version":"2025-11-25","active":true,"lazy":true,"ref_count":0,"in_flight":0,"restart_count":0,"consecutive_failures":0,"circuit":"closed","ejected":false,"cache_entries":0,"tools":1,"stale":false,"last_error":"","auth":{"state":"none"}},` +
+			`{"name":"web","account":"","state":"disconnected","transport":"http","protocol_version":"","active":false,"lazy":true,"ref_count":0,"in_flight":0,"restart_count":0,"consecutive_failures":0,"circuit":"closed","ejected":false,"cache_entries":0,"tools":0,"stale":false,"last_error":"","auth":{"state":"none"}}]}`
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("status (-want +got):\n%s", diff)
 		}

@@ -102,7 +102,7 @@ func (e *unknownError) Unwrap() error { return e.err }
 
 // didYouMean is the end of a message about an unknown name.
 func didYouMean(name string, known []string) string {
-	near := nearest(name, known)
+	near := config.Nearest(name, known)
 	switch len(near) {
 	case 0:
 		return ""
@@ -113,13 +113,4 @@ func didYouMean(name string, known []string) string {
 		near[i] = fmt.Sprintf("%q", n)
 	}
 	return "did you mean " + strings.Join(near[:len(near)-1], ", ") + " or " + near[len(near)-1] + "?"
-}
-
-// nearest borrows config's idea of which names resemble each other.
-func nearest(name string, known []string) []string {
-	c := &config.Config{Servers: make([]config.Server, len(known))}
-	for i, n := range known {
-		c.Servers[i].Name = n
-	}
-	return c.Nearest(name)
 }

@@ -42,11 +42,24 @@ type ServerStatus struct {
 
 // AuthStatus is where the login to a server stands.
 type AuthStatus struct {
-	NeedsLogin bool      `json:"needs_login"`
+	// State is none, ok, pending or needs_login.
+	State      string    `json:"state"`
 	Reason     string    `json:"reason,omitempty"`
 	Command    string    `json:"command,omitempty"` // the next step
 	Expires    time.Time `json:"expires,omitzero"`
+	CanRefresh bool      `json:"can_refresh,omitempty"`
 }
+
+// The states of a login.
+const (
+	AuthNone       = "none"
+	AuthOK         = "ok"
+	AuthPending    = "pending"
+	AuthNeedsLogin = "needs_login"
+)
+
+// NeedsLogin reports whether a person has to log in.
+func (a AuthStatus) NeedsLogin() bool { return a.State == AuthNeedsLogin }
 
 // statusSource is an Authorizer that can say more about a login than the Host
 // knows.
@@ -106,9 +119,10 @@ func (s *ServerStatus) addCatalog(c Catalog, ok bool) {
 }
 
 func (s *ServerStatus) addAuth(h *Host, k Key, srv config.Server) {
-	if src, ok := h.opt.Auth.(statusSource); ok && srv.Transport != config.TransportStdio && !s.Auth.NeedsLogin {
+	if src, ok := h.opt.Auth.(statusSource); ok && srv.Transport != config.TransportStdio && !s.Auth.NeedsLogin() {
 		s.Auth = src.AuthStatus(k, srv)
 	}
+	s.Auth.State = cmp.Or(s.Auth.State, AuthNone)
 }
 
 func (u *unit) status() ServerStatus {
@@ -134,7 +148,7 @@ func (u *unit) status() ServerStatus {
 		s.RefCount = u.waiters
 	}
 	if u.state == NeedsAuth {
-		s.Auth = AuthStatus{NeedsLogin: true, Reason: u.reason, Command: u.command}
+		s.Auth = AuthStatus{State: AuthNeedsLogin, Reason: u.reason, Command: u.command}
 	}
 	u.mu.Unlock()
 	s.addAuth(u.h, u.key, u.srv)
