@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +47,7 @@ func (h *hosted) Status(_ context.Context, _, name string) []Status {
 		if l := label(s.Name, s.Account); (name == "" || name == l) && s.Lane == "" {
 			out = append(out, Status{
 				Server: l, State: string(s.State), Transport: s.Transport, Version: s.ProtocolVersion, Tools: s.Tools,
-				Stale: s.Stale, NeedsLogin: s.Auth.NeedsLogin, Next: s.Auth.Command, LastError: s.LastError,
+				Stale: s.Stale, NeedsLogin: s.Auth.NeedsLogin(), Next: s.Auth.Command, LastError: s.LastError,
 			})
 		}
 	}
@@ -232,3 +234,17 @@ func simple(server, name, description string) fake.Tool {
 }
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+// switchedLogin is an Authorizer that wants a login until there is one.
+type switchedLogin struct{ in atomic.Bool }
+
+func (s *switchedLogin) Authorize(_ context.Context, k host.Key, _ config.Server, _ *http.Request) error {
+	if s.in.Load() {
+		return nil
+	}
+	return &host.NeedsLoginError{Reason: "nobody is logged in", Command: "usher login " + k.Server}
+}
+
+func (s *switchedLogin) Refused(context.Context, host.Key, config.Server, *upstream.UnauthorizedError) error {
+	return nil
+}

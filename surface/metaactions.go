@@ -44,7 +44,7 @@ func plain(result []byte) (text string, failed bool) {
 }
 
 func (m *meta) listServers(ctx context.Context, a Agent) string {
-	snap := m.s.snapshot(ctx, a, m.profile)
+	snap := m.current(ctx, a, wire.MethodToolsList)
 	if len(snap.sources) == 0 {
 		return "No servers are configured. A person can add one with: usher add."
 	}

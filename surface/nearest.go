@@ -21,7 +21,10 @@ func nearest(name string, candidates []string) []string {
 	}
 	var near []scored
 	low := strings.ToLower(name)
-	limit := max(1, len([]rune(low))/3)
+	limit := max(2, len([]rune(low))/3)
+	if len(low) < 4 {
+		limit = 1
+	}
 	for _, c := range candidates {
 		other := strings.ToLower(c)
 		d := editDistance(low, other)
