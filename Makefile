@@ -11,7 +11,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/usher-mcp/usher/cli.version=$(VERSION)
 PKGS    ?= ./...
 
-.PHONY: help build setup test proof demo bench lint lint-quick fmt conformance fuzz clean
+.PHONY: help build setup test proof demo bench docs man lint lint-quick fmt conformance fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,12 @@ conformance: setup ## the official MCP conformance suite against usher
 
 bench: ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem $(PKGS)
+
+docs: ## write what of the documents is made from the program
+	@go run ./test/docs/gen
+
+man: ## man pages: bin/man
+	@go run ./test/docs/gen -man bin/man
 
 lint-quick: setup
 	@scripts/lint.sh quick

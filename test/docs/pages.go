@@ -1,0 +1,115 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/usher-mcp/usher/cli"
+	"github.com/usher-mcp/usher/config/clients"
+)
+
+// Pages makes the generated pages and parts of pages of the checkout at root. The
+// keys are paths below root.
+func Pages(ctx context.Context, root string) (map[string]string, error) {
+	commands, err := Commands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	have := func(name string) bool {
+		return slices.ContainsFunc(commands.Children, func(c Command) bool { return c.Path[1] == name })
+	}
+	src, err := readSources(root, "config")
+	if err != nil {
+		return nil, err
+	}
+	settings, err := settingsTable(src, have)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := serverTable(src, have)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := boundsTable(root)
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.ReadFile(filepath.Join(root, "test", "docs", "embed", "main.go"))
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string]string{"docs/cli.md": cliPage(commands)}
+	for _, part := range []struct{ page, name, text string }{
+		{"docs/configuration.md", "settings", settings},
+		{"docs/configuration.md", "server options", servers},
+		{"docs/configuration.md", "clients", clientsTable()},
+		{"docs/security.md", "bounds", limits},
+		{"docs/embedding.md", "program", "```go\n" + string(program) + "```\n"},
+	} {
+		if err := fillPage(root, pages, part.page, part.name, part.text); err != nil {
+			return nil, err
+		}
+	}
+	return pages, nil
+}
+
+func fillPage(root string, pages map[string]string, page, name, text string) error {
+	if _, read := pages[page]; !read {
+		old, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
+		if err != nil {
+			return err
+		}
+		pages[page] = string(old)
+	}
+	filled, err := fill(pages[page], name, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	pages[page] = filled
+	return nil
+}
+
+// clientsTable lists the clients whose files are read and written.
+func clientsTable() string {
+	var rows [][]string
+	for _, c := range clients.List() {
+		rows = append(rows, []string{code(c.Name), c.Title})
+	}
+	return table([]string{"name", "client"}, rows)
+}
+
+// demoBlock finds what the demo prints, in README.md.
+var demoBlock = regexp.MustCompile("(?s)```\n(usher demo: .*?)```\n")
+
+// Demo runs `usher demo` in this program, which must hand the arguments of a fake
+// on to cli.Main, and returns what it prints.
+func Demo(ctx context.Context) (string, error) {
+	var out, errw bytes.Buffer
+	w := cli.System()
+	w.In, w.Out, w.Err, w.OutTTY, w.ErrTTY, w.InTTY = strings.NewReader(""), &out, &errw, false, false, false
+	if code := cli.Run(ctx, []string{"demo"}, w); code != 0 {
+		return "", fmt.Errorf("usher demo ended with code %d: %s", code, &errw)
+	}
+	return out.String(), nil
+}
+
+var times = regexp.MustCompile(`[0-9.]+ (ms|s)\b`)
+
+// MaskTimes takes out what differs from run to run.
+func MaskTimes(text string) string { return times.ReplaceAllString(text, "… $1") }
+
+// DemoIn returns what README.md says the demo prints, and the page with text in its
+// place.
+func DemoIn(readme, text string) (old, page string, err error) {
+	m := demoBlock.FindStringSubmatchIndex(readme)
+	if m == nil {
+		return "", "", fmt.Errorf("README.md has no block that begins with %q", "usher demo: ")
+	}
+	return readme[m[2]:m[3]], readme[:m[2]] + text + readme[m[3]:], nil
+}
