@@ -32,10 +32,11 @@ type laneID struct{ principal, name string }
 
 // lanes knows all lanes there are.
 type lanes struct {
-	mu   sync.RWMutex // guards all, free, made
+	mu   sync.RWMutex // guards what follows
 	all  map[laneID]*lane
 	free map[policy.Key][]string // borrowed lanes nobody uses, by key with the sum of capabilities as lane
 	made int
+	idle int // in free
 }
 
 // open returns the lane of an agent, nil when it has none.
@@ -214,9 +215,12 @@ func (s *Surface) lend(ctx context.Context, k policy.Key, r *Request) {
 	}
 }
 
-// maxFree is how many connections that can be borrowed wait for the next who needs
-// one.
-const maxFree = 2
+// How many connections that can be borrowed wait for the next who needs one: of one
+// kind, and of all.
+const (
+	maxFree    = 2
+	maxFreeAll = 64
+)
 
 // borrow returns the name of a lane that nobody else uses meanwhile.
 func (ls *lanes) borrow(a Agent, k policy.Key) string {
@@ -224,7 +228,10 @@ func (ls *lanes) borrow(a Agent, k policy.Key) string {
 	defer ls.mu.Unlock()
 	k.Lane = capabilitySum(a)
 	if free := ls.free[k]; len(free) > 0 {
-		ls.free[k] = free[:len(free)-1]
+		ls.idle--
+		if ls.free[k] = free[:len(free)-1]; len(free) == 1 {
+			delete(ls.free, k)
+		}
 		return free[len(free)-1]
 	}
 	ls.made++
@@ -243,8 +250,9 @@ func (s *Surface) giveBack(a Agent, k policy.Key) {
 	ls.mu.Lock()
 	pool := k
 	pool.Lane = capabilitySum(a)
-	keep := len(ls.free[pool]) < maxFree
+	keep := len(ls.free[pool]) < maxFree && ls.idle < maxFreeAll
 	if keep {
+		ls.idle++
 		ls.free[pool] = append(ls.free[pool], k.Lane)
 	} else {
 		delete(ls.all, laneID{k.Principal, k.Lane})

@@ -2,6 +2,7 @@ package surface
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -58,11 +59,22 @@ func (s *Surface) read(k policy.Key, method string, pause time.Duration) *readin
 	if !s.spawn(func() { s.finish(id, r, s.readNow(s.life, k, method)) }) {
 		return nil
 	}
-	if s.readings.all == nil {
-		s.readings.all = map[readingKey]*reading{}
-	}
-	s.readings.all[id] = r
+	s.readings.put(id, r)
 	return r
+}
+
+// maxReadings bounds what is remembered about readings that have ended.
+const maxReadings = 4096
+
+// put needs mu.
+func (r *readings) put(id readingKey, one *reading) {
+	if r.all == nil {
+		r.all = map[readingKey]*reading{}
+	}
+	if len(r.all) >= maxReadings {
+		maps.DeleteFunc(r.all, func(_ readingKey, old *reading) bool { return !old.ended.IsZero() })
+	}
+	r.all[id] = one
 }
 
 func (s *Surface) finish(id readingKey, r *reading, err error) {

@@ -85,6 +85,8 @@ func (v *single) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
 	switch r.Method {
 	case wire.MethodPing:
 		return emptyResult(a), nil
+	case wire.MethodInitialize, wire.MethodDiscover, wire.MethodListen:
+		return nil, wire.Errorf(wire.CodeMethodNotFound, "%s is not passed on", r.Method) // Info and Listen are for these
 	case wire.MethodSetLevel:
 		return v.setLevel(ctx, a, r)
 	case wire.MethodToolsList:

@@ -25,8 +25,10 @@ type source struct {
 // sources are the servers that a principal sees through a selection, sorted, with
 // what is known of each. Nobody is asked for anything.
 func (s *Surface) sources(ctx context.Context, principal string, sel selection) []source {
-	var out []source
-	for _, srv := range s.opt.Hosted.Servers(principal) {
+	servers := s.opt.Hosted.Servers(principal)
+	slices.SortFunc(servers, func(a, b Server) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Account, b.Account)) })
+	out := make([]source, 0, len(servers))
+	for _, srv := range servers {
 		if !sel.server(srv.Name, srv.Account) {
 			continue
 		}
@@ -36,7 +38,6 @@ func (s *Surface) sources(ctx context.Context, principal string, sel selection) 
 		}
 		out = append(out, src)
 	}
-	slices.SortFunc(out, func(a, b source) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Account, b.Account)) })
 	return out
 }
 

@@ -28,7 +28,8 @@ type Server struct {
 // Hosted is what a surface has to know of servers beside what the gate lets
 // through. The implementation must be cheap in Servers, which every list asks.
 type Hosted interface {
-	// Servers are those that the principal may know of, in any order.
+	// Servers are those that the principal may know of, in any order; an empty
+	// principal asks for all there are. The slice becomes the caller's.
 	Servers(principal string) []Server
 	// Status is the state of all of them, or of the named one ("server" or
 	// "server@account").

@@ -1,0 +1,156 @@
+package surface
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// TestListsDoNotWaitForLateServers: once half of the servers have answered, the
+// others get as long again, at least the quiet time; nobody waits for them twice.
+func TestListsDoNotWaitForLateServers(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		answers []time.Duration // 0: never
+		want    time.Duration
+	}{
+		{"all at once", []time.Duration{time.Millisecond, time.Millisecond}, time.Millisecond},
+		{"one is hung", []time.Duration{time.Millisecond, 2 * time.Millisecond, 0}, 2*time.Millisecond + DefaultQuiet},
+		{"all are slow, one is hung", []time.Duration{time.Second, time.Second, 0}, 2 * time.Second},
+		{"the only one is slow", []time.Duration{3 * time.Second}, 3 * time.Second},
+		{"the only one is hung", []time.Duration{0}, maxWait},
+		{"late, but in time", []time.Duration{time.Second, 1900 * time.Millisecond}, 1900 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := New(nil, &Options{Hosted: &deaf{}})
+				defer s.Close()
+				var open []*reading
+				for _, d := range tt.answers {
+					r := &reading{done: make(chan struct{})}
+					if d > 0 {
+						time.AfterFunc(d, func() {
+							s.readings.mu.Lock()
+							r.ended = time.Now()
+							s.readings.mu.Unlock()
+							close(r.done)
+						})
+					}
+					open = append(open, r)
+				}
+				began := time.Now()
+				s.await(t.Context(), open)
+				if got := time.Since(began); got != tt.want {
+					t.Errorf("waited %v, want %v", got, tt.want)
+				}
+				for i, r := range open {
+					if late := tt.answers[i] == 0; s.readings.isAbandoned(r) != late {
+						t.Errorf("server %d: abandoned is %v", i, !late)
+					}
+				}
+			})
+		})
+	}
+}
+
+// deaf is Hosted of nobody; listening to it fails.
+type deaf struct{ listened []time.Time }
+
+func (*deaf) Servers(string) []Server                                  { return nil }
+func (*deaf) Status(context.Context, string, string) []Status          { return nil }
+func (*deaf) Release(policy.Key)                                       {}
+func (*deaf) Explain(error) Problem                                    { return Problem{} }
+func (*deaf) Notify(context.Context, policy.Key, string, []byte) error { return nil }
+func (*deaf) List(context.Context, policy.Key, string) (policy.Catalog, error) {
+	return policy.Catalog{}, errors.New("nobody is there")
+}
+
+func (d *deaf) Listen(context.Context, policy.Key, Subscription, func(wire.Message)) error {
+	d.listened = append(d.listened, time.Now())
+	return errors.New("nobody is there")
+}
+
+// TestListeningBacksOff: a server that hangs up is not asked more than once a minute.
+func TestListeningBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deaf{}
+		s := New(nil, &Options{Hosted: d})
+		defer s.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		s.keepListening(ctx, policy.Key{}, Subscription{}, nil)
+		if time.Since(began) != time.Hour || len(d.listened) < 60 || len(d.listened) > 70 {
+			t.Errorf("asked %d times in %v", len(d.listened), time.Since(began))
+		}
+		if first := d.listened[1].Sub(d.listened[0]); first != time.Second {
+			t.Errorf("the second try comes after %v", first)
+		}
+	})
+}
+
+// TestBurstsAreToldOnce: changes are gathered, and what ends as it was is not told.
+func TestBurstsAreToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(nil, &Options{Hosted: &deaf{}})
+		defer s.Close()
+		var version atomic.Int32
+		var heard []string
+		l := &listener{
+			want: Subscription{Tools: true, Prompts: true}, on: func(m wire.Message) { heard = append(heard, m.Method) },
+			sums: func(context.Context) lists3 {
+				sum := [32]byte{byte(version.Load())}
+				return lists3{sum, {}, sum}
+			},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.run(ctx, l) }()
+		synctest.Wait()
+		for range 10 {
+			version.Add(1)
+			s.wake()
+			time.Sleep(gatherFor / 20)
+		}
+		time.Sleep(2 * gatherFor)
+		s.wake() // nothing has changed since
+		time.Sleep(2 * gatherFor)
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{wire.MethodNotifyTools}, heard); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+// TestRemainingTime: a list says how much longer it may be kept, and in the end that
+// it may not.
+func TestRemainingTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := source{known: true, listing: policy.Listing{Catalog: policy.Catalog{At: time.Now(), TTL: time.Minute, Public: true}}}
+		f := freshness{public: true}
+		f.add(&src)
+		l := newList("tools", nil, nil, f)
+		for _, want := range []string{"60000", "40000", "20000", "0", "0"} {
+			if got, _ := jsonx.Get(l.forAgent(wire.V20260728), "ttlMs"); string(got) != want {
+				t.Errorf("ttlMs %s, want %s", got, want)
+			}
+			time.Sleep(20 * time.Second)
+		}
+		if got := string(l.forAgent(wire.V20251125)); strings.Contains(got, "ttlMs") {
+			t.Errorf("an older agent gets %s", got)
+		}
+	})
+}
