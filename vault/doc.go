@@ -3,15 +3,20 @@
 // known catalog and the audit trail.
 //
 // It owns the [Store] contract, the kinds of records and which of them hold
-// secrets, the [Secret] type that cannot be printed by accident, the seam for
-// sealing ([Sealed]), an in-memory store, and small typed views such as
-// [Approvals] and [Catalog]. It does not own SQL (that is vault/sqlstore), nor
+// secrets, the [Secret] type that cannot be printed by accident, sealing
+// ([Sealed], [Keys]) and where the key comes from, an in-memory store, and small
+// typed views such as [Approvals], [Catalog] and [Secrets]. It does not own SQL (that is vault/sqlstore), nor
 // what a grant means (that is auth), and it never speaks HTTP.
 //
 // The flow of a change that several processes may want to make: take a lease
 // ([Hold]) → Get the record again → still needed? → do the work outside any
 // transaction → PutFenced with the version that was read and the lease. No
 // row changed means that somebody newer won: drop the result and Get again.
+//
+// The flow of a secret: [Sealed] hands the data to [Keys] → the ring of data keys
+// is read from the store → the master key that opens it is looked for, only now,
+// in the keychain, a passphrase, a file or the environment → AES-256-GCM with the
+// record's key bound in.
 //
 // Every implementation passes vault/vaulttest.
 package vault

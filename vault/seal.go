@@ -16,9 +16,19 @@ type Sealer interface {
 
 // Sealed returns a view of store through which records of the kinds that
 // [HoldsSecrets] names are sealed on their way in and opened on their way out.
-// A record that does not open stays where it is (most likely the key is the
-// wrong one) and is reported as a [*CorruptError].
+// A record that does not open stays where it is and is reported as a
+// [*CorruptError]; when only the key cannot be had, the error is the sealer's.
 func Sealed(store Store, sealer Sealer) Store { return &sealedStore{store, sealer} }
+
+// Unsealed returns the store below the seal, or store itself when it has none:
+// for looking at names and for removing what does not open. What is read from it
+// is sealed.
+func Unsealed(store Store) Store {
+	if s, ok := store.(*sealedStore); ok {
+		return s.Store
+	}
+	return store
+}
 
 type sealedStore struct {
 	Store
@@ -77,6 +87,9 @@ func (s *sealedStore) List(ctx context.Context, kind, principal string) ([]Recor
 	recs := make([]Record, 0, len(sealed))
 	for _, rec := range sealed {
 		opened, openErr := s.open(ctx, rec)
+		if openErr != nil && !errors.Is(openErr, ErrCorrupt) {
+			return nil, openErr
+		}
 		if openErr != nil {
 			err = errors.Join(err, openErr)
 			continue
@@ -84,6 +97,26 @@ func (s *sealedStore) List(ctx context.Context, kind, principal string) ([]Recor
 		recs = append(recs, opened)
 	}
 	return recs, err
+}
+
+// Ready also proves that the key can be had: a successor of what is about to be
+// spent will have to be sealed.
+func (s *sealedStore) Ready(ctx context.Context, room int) error {
+	if _, err := s.sealer.Seal(ctx, LocalKey("ready", "probe"), nil); err != nil {
+		return fmt.Errorf("check that records can be sealed: %w", err)
+	}
+	return s.Store.Ready(ctx, room+sealOverhead)
+}
+
+// notNow says whether the record may well open later, so that it must not be
+// taken for a damaged one.
+func notNow(err error) bool {
+	for _, passing := range []error{ErrUnavailable, ErrNewer, ErrClosed, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *sealedStore) seal(ctx context.Context, key Key, data []byte) ([]byte, error) {
@@ -102,6 +135,9 @@ func (s *sealedStore) open(ctx context.Context, rec Record) (Record, error) {
 		return rec, nil
 	}
 	data, err := s.sealer.Open(ctx, rec.Key, rec.Data)
+	if notNow(err) {
+		return Record{}, fmt.Errorf("open %s: %w", rec.Key, err)
+	}
 	if err != nil {
 		return Record{}, &CorruptError{Key: rec.Key, Err: fmt.Errorf("it does not open: %w", err)}
 	}

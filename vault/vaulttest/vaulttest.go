@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) vault.Store) {
 		{"ready", testReady},
 		{"cancelled", testCancelled},
 		{"closed", testClosed},
+		{"keeper", testKeeper},
 		{"model", testModel},
 	}
 	for _, tt := range suite {

@@ -1,0 +1,308 @@
+package vault
+
+import (
+	"context"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// Why the keys of a store cannot be used. Both are [ErrUnavailable] too: nothing
+// is lost, and the same again works once the key is there.
+var (
+	// ErrNoKey means that the master key cannot be had now: the keychain does
+	// not answer, the file or variable is not there, nobody can be asked.
+	ErrNoKey = errors.New("the key of the store cannot be had")
+
+	// ErrWrongKey means that there is a master key but not the one the store
+	// was sealed with.
+	ErrWrongKey = errors.New("the key is not the one the store was sealed with")
+)
+
+// KeyError says which place of the master key is in trouble and what to do. It
+// is [ErrUnavailable] and either [ErrNoKey] or [ErrWrongKey].
+type KeyError struct {
+	// Place is where the key was looked for, as [KeyOptions].Setting writes it.
+	Place string
+	Kind  error // ErrNoKey or ErrWrongKey
+	Err   error // what was found; may be nil
+	Next  string
+}
+
+func (e *KeyError) Error() string {
+	msg := fmt.Sprintf("%v (%s)", e.Kind, e.Place)
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	return msg
+}
+
+// Hint is the next step.
+func (e *KeyError) Hint() string { return e.Next }
+
+// Is makes errors.Is true for the kind and for ErrUnavailable.
+func (e *KeyError) Is(target error) bool { return target == e.Kind || target == ErrUnavailable }
+
+// Unwrap returns what was found.
+func (e *KeyError) Unwrap() error { return e.Err }
+
+// KeyOptions say where the master key of a store is kept.
+type KeyOptions struct {
+	// Setting is auto, keychain, passphrase, file:PATH or env:NAME. Default
+	// auto: the keychain if it answers, else the file File.
+	Setting string
+	// File is where auto keeps the key when there is no keychain. Without it
+	// auto means keychain.
+	File string
+	// Keychain is the operating system's by default.
+	Keychain Keychain
+	// KeychainBudget is how long a keychain may take to answer. Default 2 s.
+	KeychainBudget time.Duration
+	// Env reads the environment, for env:NAME and for a passphrase in
+	// USHER_PASSPHRASE. Without it neither can be used.
+	Env func(name string) (string, bool)
+	// Passphrase asks a person. Without it a passphrase can only come from the
+	// environment.
+	Passphrase func(ctx context.Context, q PassphraseQuestion) (Secret, error)
+	// ScryptLog is the base-2 logarithm of scrypt's work for a new passphrase.
+	// Default 17, which takes 128 MiB and a fraction of a second.
+	ScryptLog int
+}
+
+func (o KeyOptions) withDefaults() KeyOptions {
+	if o.Setting == "" {
+		o.Setting = "auto"
+	}
+	if o.Keychain == nil {
+		o.Keychain = SystemKeychain()
+	}
+	if o.KeychainBudget <= 0 {
+		o.KeychainBudget = 2 * time.Second
+	}
+	if o.Env == nil {
+		o.Env = func(string) (string, bool) { return "", false }
+	}
+	if o.ScryptLog <= 0 {
+		o.ScryptLog = 17
+	}
+	return o
+}
+
+const (
+	// unlockLimit bounds unlocking as a whole; a person may be typing.
+	unlockLimit = 2 * time.Minute
+	// refusalLife is how long a key that could not be had is not asked for
+	// again: a keychain that hangs must not cost every request its budget.
+	refusalLife = 5 * time.Second
+)
+
+// Keys is the [Sealer] of a store. Records are sealed with a random data key,
+// which lies in the store itself, wrapped by the master key. The master key is
+// looked for when the first record that holds a secret is sealed or opened, and
+// not before: a command that needs no secret never makes a keychain ask.
+//
+// A store without keys gets its first one when something is sealed.
+type Keys struct {
+	store   Store // the store below the seal
+	opt     KeyOptions
+	chain   *timedKeychain
+	flights singleflight.Group
+
+	mu        sync.Mutex // guards the fields below
+	open      *keyring
+	masters   map[string][]byte // by lock id, so that nobody is asked twice
+	phrase    Secret
+	refusal   error
+	refusedAt time.Time
+}
+
+// NewKeys returns the keys of store, which must be the one below the seal.
+// Nothing is read yet.
+func NewKeys(store Store, opt KeyOptions) *Keys {
+	opt = opt.withDefaults()
+	return &Keys{
+		store: store, opt: opt, masters: map[string][]byte{},
+		chain: newTimedKeychain(opt.Keychain, opt.KeychainBudget),
+	}
+}
+
+// Seal implements [Sealer]. It looks whether another process has changed the
+// keys meanwhile, so that nothing is sealed with one that is about to go.
+func (k *Keys) Seal(ctx context.Context, key Key, plain []byte) ([]byte, error) {
+	ring, err := k.ready(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return sealData(ring.keys[ring.current], ring.current, key, plain), nil
+}
+
+// Open implements [Sealer].
+func (k *Keys) Open(ctx context.Context, key Key, sealed []byte) ([]byte, error) {
+	id, err := sealedWith(sealed)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := k.dataKey(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return openData(aead, key, sealed)
+}
+
+// dataKey returns the data key, reading the ring again if it is new.
+func (k *Keys) dataKey(ctx context.Context, id keyID) (cipher.AEAD, error) {
+	if ring := k.opened(); ring != nil && ring.keys[id] != nil {
+		return ring.keys[id], nil
+	}
+	ring, err := k.ready(ctx, false)
+	if errors.Is(err, ErrNotFound) {
+		return nil, fmt.Errorf("%w (%s): the store has no keys at all", ErrUnknownKey, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if ring.keys[id] == nil {
+		return nil, fmt.Errorf("%w (%s)", ErrUnknownKey, id)
+	}
+	return ring.keys[id], nil
+}
+
+// Unlock proves that the master key can be had and is the right one. A store
+// that has no keys yet is fine.
+func (k *Keys) Unlock(ctx context.Context) error {
+	_, err := k.ready(ctx, false)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (k *Keys) opened() *keyring {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.open
+}
+
+// ready returns the keys as the store has them now. Without any it makes them if
+// it may, else the error is ErrNotFound.
+func (k *Keys) ready(ctx context.Context, mayMake bool) (*keyring, error) {
+	rec, err := k.readRing(ctx)
+	missing := errors.Is(err, ErrNotFound) && mayMake
+	if err != nil && !missing {
+		return nil, err
+	}
+	k.mu.Lock()
+	open, refusal := k.open, k.refusal
+	if refusal != nil && time.Since(k.refusedAt) > refusalLife {
+		refusal = nil
+	}
+	k.mu.Unlock()
+	if open != nil && open.version == rec.Version {
+		return open, nil
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	return k.unlockOnce(ctx, rec)
+}
+
+// unlockOnce unlocks, or makes what there is to unlock, for all who wait for it:
+// one question, one look into the keychain.
+func (k *Keys) unlockOnce(ctx context.Context, rec Record) (*keyring, error) {
+	done := k.flights.DoChan(fmt.Sprint(rec.Version), func() (any, error) {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), unlockLimit)
+		defer stop()
+		ring, err := k.unlockNewest(ctx, rec)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if _, keyless := errors.AsType[*KeyError](err); keyless {
+			k.refusal, k.refusedAt = err, time.Now()
+		}
+		if err != nil {
+			return nil, err
+		}
+		k.open, k.refusal = ring, nil
+		return ring, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case got := <-done:
+		if got.Err != nil {
+			return nil, got.Err
+		}
+		return got.Val.(*keyring), nil
+	}
+}
+
+// unlockNewest unlocks the ring, which it makes if there is none. A key that does
+// not fit may be newer than the ring that was read, if somebody is just changing
+// both: then it reads again.
+func (k *Keys) unlockNewest(ctx context.Context, rec Record) (*keyring, error) {
+	if rec.Version == 0 {
+		made, err := k.makeRing(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rec = made
+	}
+	for {
+		open, err := k.unlock(ctx, rec)
+		if err == nil || !errors.Is(err, ErrUnavailable) {
+			return open, err
+		}
+		again, readErr := k.readRing(ctx)
+		if readErr != nil || again.Version == rec.Version {
+			return nil, err
+		}
+		rec = again
+	}
+}
+
+// unlock reads the ring and opens its data keys with the master key.
+func (k *Keys) unlock(ctx context.Context, rec Record) (*keyring, error) {
+	r, err := decodeRing(rec)
+	if err != nil {
+		return nil, err
+	}
+	lock, master, err := k.findMaster(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return r.open(rec.Version, lock, master)
+}
+
+// findMaster returns a master key that fits one of the ring's locks.
+func (k *Keys) findMaster(ctx context.Context, r *ring) (lock string, master []byte, err error) {
+	k.mu.Lock()
+	for _, l := range r.Locks {
+		if known := k.masters[l.ID]; known != nil {
+			lock, master = l.ID, known // the newest that is known
+		}
+	}
+	k.mu.Unlock()
+	if master != nil {
+		return lock, master, nil
+	}
+	p, err := k.place(k.opt.Setting)
+	if err != nil {
+		return "", nil, err
+	}
+	master, err = p.find(ctx, r)
+	if err != nil {
+		return "", nil, err
+	}
+	lock = lockID(master)
+	k.remember(lock, master)
+	return lock, master, nil
+}
+
+func (k *Keys) remember(lock string, master []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.masters[lock] = master
+}
