@@ -23,6 +23,7 @@ func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool str
 		return nil, k, s.asAnswer(err)
 	}
 	defer rt.done()
+	defer s.accompany(a, rt, &r)()
 	r.Params = s.params(a, rt.version, r.Params)
 	res, err := s.pass(ctx, rt.key, tool, &r)
 	if err != nil {
@@ -69,11 +70,7 @@ func (s *Surface) params(a Agent, version string, params []byte) []byte {
 		edits = append(edits, jsonx.Edit{Key: wire.MetaClientInfo, Value: a.ClientInfo})
 	}
 	if l := s.lanes.open(a); l != nil {
-		l.mu.Lock()
-		if l.level != nil {
-			edits = append(edits, jsonx.Edit{Key: wire.MetaLogLevel, Value: l.level})
-		}
-		l.mu.Unlock()
+		edits = append(edits, jsonx.Edit{Key: wire.MetaLogLevel, Value: l.wantedLevel()})
 	}
 	if len(edits) == 0 {
 		return params

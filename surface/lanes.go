@@ -23,9 +23,6 @@ type lane struct {
 	used  map[policy.Key]bool
 	told  map[policy.Key]bool           // know the level
 	subs  map[string]context.CancelFunc // resources subscribed to, by shown address
-	// sink hears what is said outside any answer on a borrowed connection: it
-	// belongs to the one request that has it.
-	sink func(wire.Message)
 }
 
 type laneID struct{ principal, name string }
@@ -195,24 +192,21 @@ func (s *Surface) versionOf(ctx context.Context, k policy.Key, own *lane, borrow
 	return listing.Version, err
 }
 
-// lend prepares a borrowed connection for one request: what the server says beside
-// its answer belongs to that, and it says as much as was asked for.
+// lend prepares a borrowed connection for one request: the server says as much as
+// was asked for.
 func (s *Surface) lend(ctx context.Context, k policy.Key, r *Request) {
-	l := s.lanes.of(k)
 	level := levelOf(r.Params)
+	if level == nil {
+		return
+	}
+	l := s.lanes.of(k)
 	l.mu.Lock()
-	l.sink = nil
-	if level != nil {
-		l.sink = r.OnNotification
-		if !bytes.Equal(level, l.level) {
-			l.level = bytes.Clone(level)
-			clear(l.told)
-		}
+	if !bytes.Equal(level, l.level) {
+		l.level = bytes.Clone(level)
+		clear(l.told)
 	}
 	l.mu.Unlock()
-	if level != nil {
-		s.tellLevel(ctx, l, k)
-	}
+	s.tellLevel(ctx, l, k)
 }
 
 // How many connections that can be borrowed wait for the next who needs one: of one
@@ -242,11 +236,6 @@ func (ls *lanes) borrow(a Agent, k policy.Key) string {
 
 func (s *Surface) giveBack(a Agent, k policy.Key) {
 	ls := &s.lanes
-	if l := ls.of(k); l != nil {
-		l.mu.Lock()
-		l.sink = nil
-		l.mu.Unlock()
-	}
 	ls.mu.Lock()
 	pool := k
 	pool.Lane = capabilitySum(a)
@@ -261,22 +250,6 @@ func (s *Surface) giveBack(a Agent, k policy.Key) {
 	if !keep {
 		s.opt.Hosted.Release(k)
 	}
-}
-
-// said hands over what a server said on a borrowed connection, and reports whether
-// it was one.
-func (ls *lanes) said(k policy.Key, m wire.Message) bool {
-	l := ls.of(k)
-	if k.Lane == "" || l == nil {
-		return false
-	}
-	l.mu.Lock()
-	sink := l.sink
-	l.mu.Unlock()
-	if sink != nil {
-		sink(m)
-	}
-	return sink != nil
 }
 
 func capabilitySum(a Agent) string {

@@ -158,7 +158,8 @@ func (s *Surface) Notified(k policy.Key, m wire.Message) {
 			}
 		})
 	default:
-		if s.lanes.said(k, m) {
+		if on := s.flights.only(k); on != nil {
+			on(m)
 			return
 		}
 		s.listeners.each(func(l *listener) {

@@ -15,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
 )
 
 // hearing is an agent that listens.
@@ -202,20 +203,59 @@ func TestLogsReachTheirSession(t *testing.T) {
 	h, silent := listen(t, v, mine, Subscription{}), listen(t, v, other, Subscription{})
 	w.listening(t, 2)
 	do(t, v, mine, wire.MethodSetLevel, `{"level":"info"}`)
-	var inRequest []wire.Message
-	_, err := v.Do(t.Context(), mine, Request{Method: wire.MethodToolsCall, Params: []byte(`{"name":"log"}`), OnNotification: func(m wire.Message) { inRequest = append(inRequest, m) }})
-	if err != nil {
-		t.Fatal(err)
+	k := policy.Key{Principal: local, Server: "s", Lane: mine.Lane}
+	said := notification(wire.MethodNotifyMessage, []byte(`{"level":"info","data":"hi"}`))
+	w.Surface.Notified(k, said)
+	if m := h.next(); string(m.Raw) != string(said.Raw) {
+		t.Errorf("heard %s", m.Raw)
 	}
-	if len(inRequest) == 0 {
-		if m := h.next(); m.Method != wire.MethodNotifyMessage {
-			t.Errorf("heard %s", m.Raw)
+	// While one request is under way it belongs to that.
+	during := 0
+	_, err := v.Do(t.Context(), mine, Request{
+		Method: wire.MethodToolsCall, Params: []byte(`{"name":"slow","arguments":{"ms":1},"_meta":{"progressToken":"p"}}`),
+		OnNotification: func(m wire.Message) {
+			switch m.Method {
+			case wire.MethodNotifyProgress:
+				w.Surface.Notified(k, said)
+			case wire.MethodNotifyMessage:
+				during++
+			}
+		},
+	})
+	if err != nil || during != 1 {
+		t.Errorf("%d messages in the request, %v", during, err)
+	}
+	for _, one := range []*hearing{h, silent} {
+		select {
+		case m := <-one.heard:
+			t.Errorf("also heard: %s", m.Raw)
+		default:
 		}
 	}
-	select {
-	case m := <-silent.heard:
-		t.Errorf("the other session hears %s", m.Raw)
-	default:
+}
+
+// TestLogsOfModernRequests wants a modern request to hear an older server's log
+// messages if it asked for them, and only then.
+func TestLogsOfModernRequests(t *testing.T) {
+	srv, fk := serve(t, "s", fake.Options{Versions: legacyOnly})
+	w := start(t, []config.Server{srv}, Options{}, nil)
+	v := single1(t, w, "s")
+	do(t, v, modernAgent, wire.MethodToolsList, `{}`)
+	for _, tt := range []struct {
+		meta string
+		want int
+	}{{`{}`, 0}, {`{"io.modelcontextprotocol/logLevel":"debug"}`, 2}, {`{}`, 0}} {
+		heard := 0
+		_, err := v.Do(t.Context(), modernAgent, Request{
+			Method: wire.MethodToolsCall, Params: []byte(`{"name":"log","arguments":{"count":2},"_meta":` + tt.meta + `}`),
+			OnNotification: func(m wire.Message) { heard++ },
+		})
+		if err != nil || heard != tt.want {
+			t.Errorf("%s: %d messages, want %d, %v", tt.meta, heard, tt.want, err)
+		}
+	}
+	if n := fk.Ledger().Count(wire.MethodSetLevel); n != 1 {
+		t.Errorf("the level was set %d times", n)
 	}
 }
 

@@ -29,6 +29,7 @@ type Surface struct {
 	lanes     lanes
 	listeners listeners
 	pages     pages
+	flights   flights
 	auto      func() (string, Explanation)
 
 	mu     sync.Mutex // guards closed, and wg.Add against Close

@@ -35,6 +35,17 @@ func (s *Surface) setLevel(ctx context.Context, a Agent, params []byte) ([]byte,
 	return emptyResult(a), nil
 }
 
+// wantedLevel is what a modern server is to log for the session. In the older era a
+// session that asked for no level gets what the server finds worth telling.
+func (l *lane) wantedLevel() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.level == nil {
+		return []byte(`"info"`)
+	}
+	return l.level
+}
+
 func logLevel(text string) bool {
 	switch text {
 	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":
