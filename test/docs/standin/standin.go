@@ -63,7 +63,7 @@ func files(roots []string) []fake.Tool {
 				return full, nil
 			}
 		}
-		return "", fmt.Errorf("Access denied - path outside allowed directories: %s", path)
+		return "", fmt.Errorf("access denied - path outside allowed directories: %s", path)
 	}
 	read := func(_ context.Context, c *fake.Call) ([]byte, error) {
 		path, err := inside(c)
