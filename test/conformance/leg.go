@@ -22,22 +22,29 @@ type leg struct {
 	command  string // the program under test, as the suite's --command
 	floors   map[string]int
 	out      string // folder for the suite's results
-	waiting  string // prefix of scenarios that usher does not cover yet
+	prefix   string // only scenarios whose names begin so; empty is all
+	login    string // the form of login that is judged: browser, paste or async
 }
 
 // legs lists what is judged. A new side or way in is a new row here.
 func legs(via, client string, floors floors) []leg {
 	var all []leg
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
-		all = append(all, leg{
-			side: "client", revision: revision, via: via,
-			command: client, floors: floors["client-default"], waiting: "auth/",
-		})
+		for _, login := range []string{"browser", "paste", "async"} {
+			l := leg{
+				side: "client", revision: revision, via: via, login: login,
+				command: client + " --login " + login, floors: floors["client-default"],
+			}
+			if login != "browser" {
+				l.prefix = "auth/" // the others do not log in
+			}
+			all = append(all, l)
+		}
 	}
 	return all
 }
 
-func (l leg) name() string { return l.side + "-" + l.via + "-" + l.revision }
+func (l leg) name() string { return l.side + "-" + l.via + "-" + l.login + "-" + l.revision }
 
 const (
 	width = 2 // scenarios at once: each is a Node process, and CI has two cores
@@ -51,20 +58,15 @@ const (
 // that does so. They run alone, before the others.
 var timing = map[string]string{"sse-retry": "client-sse-retry-timing"}
 
-// play runs the leg's scenarios that usher covers, and returns their results
-// in the suite's order with the scenarios that wait for more of usher.
-func (l leg) play(ctx context.Context, s suite, only *regexp.Regexp) (results []result, waiting []scenario, err error) {
+// play runs the leg's scenarios and returns their results in the suite's order.
+func (l leg) play(ctx context.Context, s suite, only *regexp.Regexp) (results []result, err error) {
 	all, err := s.scenarios(ctx, l.side, l.revision)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var covered []scenario
 	for _, sc := range all {
-		switch {
-		case only != nil && !only.MatchString(sc.name):
-		case l.waiting != "" && strings.HasPrefix(sc.name, l.waiting):
-			waiting = append(waiting, sc)
-		default:
+		if strings.HasPrefix(sc.name, l.prefix) && (only == nil || only.MatchString(sc.name)) {
 			covered = append(covered, sc)
 		}
 	}
@@ -84,7 +86,7 @@ func (l leg) play(ctx context.Context, s suite, only *regexp.Regexp) (results []
 			})
 		}
 	}
-	return results, waiting, g.Wait()
+	return results, g.Wait()
 }
 
 // patiently gives a scenario that was only late a second and third try, and

@@ -92,12 +92,12 @@ func conformance(ctx context.Context, opt options, w io.Writer) (bool, error) {
 	tally := tally{}
 	for _, l := range legs(opt.via, client, floors) {
 		l.out = filepath.Join(opt.out, l.name())
-		results, waiting, err := l.play(ctx, s, opt.run)
+		results, err := l.play(ctx, s, opt.run)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", l.name(), err)
 		}
-		report(w, l, results, waiting)
-		tally.add(results, waiting)
+		report(w, l, results)
+		tally.add(results)
 	}
 	return tally.close(w, time.Since(start)), ctx.Err()
 }

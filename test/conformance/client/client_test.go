@@ -30,7 +30,6 @@ func TestParse(t *testing.T) {
 		{"unknown login", []string{"--login", "guess", url}, scene("initialize"), "--login guess", true},
 		{"no scenario", []string{url}, nil, "MCP_CONFORMANCE_SCENARIO is not set", true},
 		{"unknown scenario", []string{url}, scene("juggling"), `unknown scenario "juggling"`, true},
-		{"not supported yet", []string{url}, scene("auth/basic-cimd"), "needs a login", true},
 		{"broken context", []string{url}, map[string]string{"MCP_CONFORMANCE_CONTEXT": "{"}, "read MCP_CONFORMANCE_CONTEXT", false},
 	}
 	for _, tt := range tests {

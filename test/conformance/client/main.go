@@ -37,6 +37,13 @@ var errUsage = errors.New("usage: client [--via library|gateway] [--login browse
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if len(os.Args) == 4 && os.Args[1] == "complete" {
+		if err := complete(ctx, os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, "client:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	err := play(ctx, os.Args[1:], os.Getenv, os.Stderr)
 	if err == nil {
 		return
@@ -52,17 +59,10 @@ func main() {
 type task struct {
 	via, login string
 	url        string
+	name       string // of the scenario
 	scenario   scenario
 	details    details
 	log        *slog.Logger
-}
-
-// details are the parts of MCP_CONFORMANCE_CONTEXT that scenarios use.
-type details struct {
-	ToolCalls []struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-	} `json:"toolCalls"`
 }
 
 // play carries out one scenario.
@@ -105,7 +105,8 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (task, e
 		}
 	}
 	var err error
-	t.scenario, err = find(getenv("MCP_CONFORMANCE_SCENARIO"))
+	t.name = getenv("MCP_CONFORMANCE_SCENARIO")
+	t.scenario, err = find(t.name)
 	return t, err
 }
 
@@ -118,7 +119,7 @@ func find(name string) (scenario, error) {
 	case name == "":
 		return scenario{}, fmt.Errorf("MCP_CONFORMANCE_SCENARIO is not set; the conformance suite sets it: %w", errUsage)
 	case strings.HasPrefix(name, "auth/"):
-		return scenario{}, fmt.Errorf("scenario %s needs a login, which this client does not do yet: %w", name, errUsage)
+		return scenario{act: listThenCall}, nil
 	}
 	return scenario{}, fmt.Errorf("unknown scenario %q: %w", name, errUsage)
 }

@@ -55,6 +55,12 @@ func callOne(name, arguments string) func(context.Context, session, details) err
 	}
 }
 
+// listThenCall lists the tools and calls one, whether or not the list worked: a
+// person who is refused tries again.
+func listThenCall(ctx context.Context, s session, d details) error {
+	return errors.Join(listTools(ctx, s, d), call(ctx, s, "test-tool", []byte(`{}`)))
+}
+
 // echoState calls tools that answer with a state to be sent back. One of them
 // answers with something that is no result; what usher makes of it is its own
 // affair, the suite looks at what is sent.

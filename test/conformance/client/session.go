@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -13,6 +14,9 @@ import (
 func connect(ctx context.Context, t task) (session, error) {
 	switch t.via {
 	case "library":
+		if strings.HasPrefix(t.name, "auth/") {
+			return connectHosted(ctx, t)
+		}
 		return connectLibrary(ctx, t)
 	case "gateway":
 		return nil, fmt.Errorf("--via gateway is not there yet: %w", errUsage)
