@@ -17,9 +17,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"sync"
 
+	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
@@ -28,7 +28,6 @@ import (
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/upstream"
 	"github.com/usher-mcp/usher/vault"
-	"github.com/usher-mcp/usher/vault/sqlstore"
 )
 
 // Options steer [Open]. The zero value opens what the usher command would.
@@ -38,10 +37,14 @@ type Options struct {
 	Config *config.Config
 	// Load says where configuration and state are found.
 	Load config.LoadOptions
-	// Store keeps approvals, pins and the catalog. Nil: the store that the
-	// configuration names, by default a SQLite file in the state directory; it is
-	// closed with the Host.
+	// Store keeps logins, secrets, approvals, pins and the catalog, as it is given:
+	// see vault.Sealed. Nil: the store that the configuration names, by default a
+	// sealed SQLite file in the state directory; it is closed with the Host.
 	Store vault.Store
+	// Keychain may hold the key of the store. Default: the operating system's.
+	Keychain vault.Keychain
+	// Prompt asks the person for a passphrase or an input. Default: nobody.
+	Prompt Prompt
 	// Principal is whose grants, pins and cache are used. Default "local".
 	Principal string
 	// Hook is a policy of the embedding program, asked for every call after the
@@ -72,9 +75,14 @@ type Host struct {
 	dirs      config.Dirs
 	store     vault.Store
 	owned     bool // close the store too
+	keys      *vault.Keys
 	principal string
 	hosted    *host.Host
 	gate      *policy.Gate
+	engine    *auth.Engine
+
+	placeholders config.Lookup
+
 	transport *http.Transport // nil when it belongs to the caller
 	rings     rings
 	called    lastCalls
@@ -100,7 +108,7 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 	}
 	h := &Host{cfg: o.Config, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local)}
 	if h.store == nil {
-		if h.store, err = openStore(ctx, o.Config, dirs); err != nil {
+		if h.store, h.keys, err = openStore(ctx, &o, dirs); err != nil {
 			return nil, err
 		}
 		h.owned = true
@@ -111,22 +119,19 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 	return h, nil
 }
 
-// openStore opens the store that the configuration names.
-func openStore(ctx context.Context, cfg *config.Config, dirs config.Dirs) (vault.Store, error) {
-	source := cmp.Or(cfg.Usher.Store, filepath.Join(dirs.State, "usher.db"))
-	return sqlstore.Open(ctx, source, nil)
-}
-
 func (h *Host) wire(ctx context.Context, o *Options) error {
 	rt := o.Transport
 	if rt == nil {
 		h.transport = upstream.NewTransport()
 		rt = h.transport
 	}
+	h.engine = auth.New(h.store, &auth.Options{Events: o.Events, Log: o.Log})
+	h.placeholders = h.lookup(o)
 	h.hosted = host.New(&host.Options{
+		Auth:         &authorizer{h.engine},
 		MaxConnected: o.Config.Usher.MaxConnected,
 		Memory:       &memory{eras: vault.NewEras(h.store), catalogs: h.store},
-		Lookup:       h.lookup(o),
+		Lookup:       h.placeholders,
 		Approved:     h.approved,
 		OnNotification: func(k host.Key, m wire.Message) {
 			h.gate.Notified(k, m)
@@ -135,7 +140,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		Events:     o.Events,
 		Log:        o.Log,
 		Executable: o.Executable,
-		Transport:  rt,
+		Transport:  h.engine.Transport(rt),
 	})
 	h.gate = policy.NewGate(h.hosted, h.store, &policy.Options{
 		Config: o.Config, Hook: o.Hook, Lock: projectLock(o), OnCall: h.onCall(o.Events), Log: o.Log,
@@ -210,6 +215,9 @@ func (h *Host) Close() error {
 		}
 		if h.hosted != nil {
 			h.hosted.Close()
+		}
+		if h.engine != nil {
+			err = errors.Join(err, h.engine.Close())
 		}
 		err = errors.Join(err, h.rings.save(h.logDir()))
 		if h.transport != nil {

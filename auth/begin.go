@@ -52,11 +52,11 @@ func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, opti
 	if options != nil {
 		b.opt = *options
 	}
-	defer func() {
+	defer func(w *web) {
 		if err != nil {
-			b.web.close()
+			w.close()
 		}
-	}()
+	}(b.web)
 	if b.p, err = e.discover(ctx, b.web, srv, b.opt.Challenge); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher/auth"
+)
+
+func newCmdAuth(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "auth", Short: "Look at logins and client registrations", GroupID: "config", Args: noSubcommand,
+		Example: "  usher auth list\n  usher auth show linear@work\n  usher auth explain linear\n  usher auth clients\n  usher auth prune",
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	var asJSON bool
+	c.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
+	sub := func(use, short string, args cobra.PositionalArgs, run func(context.Context, []string) error) {
+		c.AddCommand(&cobra.Command{
+			Use: use, Short: short, Args: args, ValidArgsFunction: a.completeServers(1),
+			RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), args) },
+		})
+	}
+	sub("list", "List all logins", exactly(0), func(ctx context.Context, _ []string) error { return a.authList(ctx, asJSON) })
+	sub("show SERVER[@ACCOUNT]", "Show one login, without its tokens", exactly(1), func(ctx context.Context, args []string) error { return a.authShow(ctx, args[0], asJSON) })
+	sub("explain SERVER[@ACCOUNT]", "Find out what a login would do, without doing it", exactly(1), func(ctx context.Context, args []string) error { return a.authExplain(ctx, args[0], asJSON) })
+	sub("clients", "List the client registrations", exactly(0), func(ctx context.Context, _ []string) error { return a.authClients(ctx, asJSON) })
+	sub("prune", "Remove registrations that no login uses and logins that ran out", exactly(0), func(ctx context.Context, _ []string) error { return a.authPrune(ctx, asJSON) })
+	return c
+}
+
+// noSubcommand explains a subcommand that does not exist.
+func noSubcommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef(c.CommandPath()+" --help", "%s has no command %q", c.CommandPath(), args[0])
+}
+
+func (a *app) authList(ctx context.Context, asJSON bool) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := h.Auth().Accounts(ctx, "")
+	if err != nil && len(all) == 0 {
+		return err
+	}
+	if err != nil {
+		a.report(err)
+	}
+	if asJSON {
+		rows := make([]authRow, len(all))
+		for i, s := range all {
+			rows[i] = newAuthRow(s)
+		}
+		return a.printJSON(rows)
+	}
+	if len(all) == 0 {
+		a.note("nobody is logged in; usher login SERVER")
+		return nil
+	}
+	t := table{head: []string{"ACCOUNT", "STATE", "ISSUER", "EXPIRES", "NOTE"}}
+	for _, s := range all {
+		note := s.Command
+		if s.Trouble != "" {
+			note = s.Trouble
+		}
+		t.add(s.Account.String(), string(s.State), cleanLine(s.Issuer), expiry(s), cleanLine(note))
+	}
+	t.write(a.io.Out, a.tableWidth())
+	return nil
+}
+
+// expiry says in words how long a login lasts.
+func expiry(s auth.Status) string {
+	switch {
+	case s.State == auth.StateNone || s.State == auth.StatePending:
+		return "–"
+	case s.Expires.IsZero():
+		return "not said"
+	case s.CanRefresh:
+		return time.Until(s.Expires).Round(time.Minute).String() + ", renews"
+	}
+	return time.Until(s.Expires).Round(time.Minute).String()
+}
+
+// authRow is a login with --json.
+type authRow struct {
+	Account    string    `json:"account"`
+	State      string    `json:"state"`
+	Reason     string    `json:"reason,omitempty"`
+	Command    string    `json:"command,omitempty"`
+	Issuer     string    `json:"issuer,omitempty"`
+	Flow       string    `json:"flow,omitempty"`
+	ServerURL  string    `json:"server_url,omitempty"`
+	ClientID   string    `json:"client_id,omitempty"`
+	Client     string    `json:"client,omitempty"`
+	Scopes     []string  `json:"scopes,omitempty"`
+	Obtained   time.Time `json:"obtained,omitzero"`
+	Expires    time.Time `json:"expires,omitzero"`
+	CanRefresh bool      `json:"can_refresh"`
+	Trouble    string    `json:"trouble,omitempty"`
+}
+
+func newAuthRow(s auth.Status) authRow {
+	return authRow{
+		Account: s.Account.String(), State: string(s.State), Reason: s.Reason, Command: s.Command, Issuer: s.Issuer,
+		Flow: string(s.Flow), ServerURL: s.ServerURL, ClientID: s.ClientID, Client: s.Client, Scopes: s.Scopes,
+		Obtained: s.Obtained, Expires: s.Expires, CanRefresh: s.CanRefresh, Trouble: s.Trouble,
+	}
+}
+
+func (a *app) authShow(ctx context.Context, text string, asJSON bool) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := h.Auth().Status(ctx, h.Account(text))
+	if err != nil {
+		return err
+	}
+	row := newAuthRow(s)
+	if asJSON {
+		return a.printJSON(row)
+	}
+	a.lines(
+		"account", row.Account, "state", row.State, "reason", row.Reason, "next", row.Command, "issuer", row.Issuer, "flow", row.Flow,
+		"server", row.ServerURL, "client", strings.TrimSpace(row.ClientID+" "+row.Client), "scopes", strings.Join(row.Scopes, " "),
+		"expires", expiry(s), "trouble", row.Trouble,
+	)
+	return nil
+}
+
+// lines prints names and values, leaving out what is empty.
+func (a *app) lines(pairs ...string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			fmt.Fprintf(a.io.Out, "%-12s %s\n", pairs[i], cleanLine(pairs[i+1]))
+		}
+	}
+}
+
+func (a *app) authExplain(ctx context.Context, text string, asJSON bool) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	account := h.Account(text)
+	srv, err := h.Target(ctx, account)
+	if err != nil {
+		return err
+	}
+	x, err := h.Auth().Explain(ctx, account, srv, nil)
+	if x != nil && asJSON {
+		if jerr := a.printJSON(x); jerr != nil {
+			return jerr
+		}
+		return err
+	}
+	if x != nil {
+		a.lines(
+			"server", x.ServerURL, "resource doc", x.ResourceMetadata, "issuer", x.Issuer, "issuer doc", x.Metadata,
+			"resource", x.Resource, "scopes", strings.TrimSpace(strings.Join(x.Scopes, " ")+" "+x.ScopesFrom),
+			"client", strings.TrimSpace(x.Client+" "+x.ClientID), "flows", fmt.Sprint(x.Flows),
+		)
+		for _, p := range x.Problems {
+			a.lines("problem", p)
+		}
+	}
+	return err
+}
+
+func (a *app) authClients(ctx context.Context, asJSON bool) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := h.Auth().Clients(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(all)
+	}
+	t := table{head: []string{"ISSUER", "CLIENT", "REDIRECT", "CREATED", "USED"}}
+	for _, c := range all {
+		used := "no"
+		if c.InUse {
+			used = "yes"
+		}
+		t.add(cleanLine(c.Issuer), cleanLine(c.ClientID), cleanLine(c.Redirect), c.Created.Local().Format(time.DateOnly), used)
+	}
+	t.write(a.io.Out, a.tableWidth())
+	return nil
+}
+
+func (a *app) authPrune(ctx context.Context, asJSON bool) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := h.Auth().Prune(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(map[string]int{"clients": p.Clients, "pending": p.Pending})
+	}
+	a.note("removed %d client registrations and %d logins that ran out", p.Clients, p.Pending)
+	for _, problem := range p.Problems {
+		a.note("  %v", problem)
+	}
+	return nil
+}

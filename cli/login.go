@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/config"
+)
+
+type loginOptions struct {
+	accounts                          []string
+	device, paste, browser, noBrowser bool
+	scopes                            []string
+	wait                              time.Duration
+	json                              bool
+}
+
+func newCmdLogin(a *app) *cobra.Command {
+	var o loginOptions
+	c := &cobra.Command{
+		Use: "login SERVER[@ACCOUNT]…", Short: "Log in to a server", GroupID: "use", Args: between(1, -1),
+		Long: `Log in to a server. On a machine with a browser its consent page is opened;
+elsewhere the address is printed, and what the browser ends up on is pasted back.
+Several identities at one server are told apart by a label: linear@work.
+
+Nothing is lost by Ctrl-C: a login that waits can be finished later.
+Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
+		Example: `  usher login linear
+  usher login linear@work
+  usher login fly --device           a code on another screen
+  usher login notion --paste         open the address anywhere, paste the answer
+  usher login notion --no-browser    print the address, wait for the answer`,
+		ValidArgsFunction: a.completeServers(-1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.accounts = args
+			return a.login(c.Context(), o)
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&o.device, "device", false, "log in with a code on another screen")
+	f.BoolVar(&o.paste, "paste", false, "print the address and read the answer from standard input")
+	f.BoolVar(&o.browser, "browser", false, "open a browser on this machine")
+	f.BoolVar(&o.noBrowser, "no-browser", false, "print the address and wait for the answer, also pasted")
+	f.StringSliceVar(&o.scopes, "scope", nil, "ask for these `scopes` too")
+	f.DurationVar(&o.wait, "wait", 5*time.Minute, "how long to wait for a person")
+	f.BoolVar(&o.json, "json", false, "print one JSON object per step")
+	c.MarkFlagsMutuallyExclusive("device", "paste", "browser", "no-browser")
+	return c
+}
+
+func (a *app) login(ctx context.Context, o loginOptions) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	failed, waiting := 0, 0
+	for _, text := range o.accounts {
+		account := h.Account(text)
+		login, err := a.loginOne(ctx, h, o, account)
+		switch {
+		case err == nil:
+			a.loginDone(o, login)
+		case errors.Is(err, errStillWaiting):
+			waiting++
+			a.loginStep(o, account, "awaiting_consent", "finish it with: usher login "+account.String())
+		default:
+			failed++
+			a.loginStep(o, account, "failed", "")
+			a.report(err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	switch {
+	case failed > 0:
+		return &silent{exitError}
+	case waiting > 0:
+		return &silent{exitWaiting}
+	}
+	return nil
+}
+
+// errStillWaiting says that the time was up before the person was done.
+var errStillWaiting = errors.New("still waiting for a person")
+
+func (a *app) loginOne(ctx context.Context, h *usher.Host, o loginOptions, account auth.Account) (*auth.Login, error) {
+	srv, err := h.Target(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	wait, stop := context.WithTimeout(ctx, o.wait)
+	defer stop()
+	a.loginStep(o, account, "discovering", "")
+	login, err := a.loginBy(wait, h.Auth(), o, account, srv)
+	if err != nil && wait.Err() != nil {
+		return nil, errStillWaiting
+	}
+	return login, err
+}
+
+// loginBy takes the way that was asked for, or the first that is possible here.
+func (a *app) loginBy(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server) (*auth.Login, error) {
+	opt := &auth.LoginOptions{Scopes: o.scopes, Where: "usher login"}
+	if login, err := e.Machine(ctx, account, srv, opt); !errors.Is(err, auth.ErrNoFlow) {
+		return login, err
+	}
+	deviceOnly := srv.OAuth != nil && srv.OAuth.Grant == config.GrantDeviceCode
+	switch {
+	case o.device || deviceOnly && !o.browser && !o.paste && !o.noBrowser:
+		return a.loginDevice(ctx, e, o, account, srv, opt)
+	case o.browser || !o.paste && !o.noBrowser && a.hasBrowser():
+		return a.loginBrowser(ctx, e, o, account, srv, opt)
+	}
+	return a.loginPaste(ctx, e, o, account, srv, opt)
+}
+
+func (a *app) loginBrowser(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+	opt.Listen = true
+	return e.Browser(ctx, a.interactive(), account, srv, opt, func(p *auth.Pending) {
+		a.loginPending(o, p)
+		if !o.json {
+			a.note("opened your browser for %s. If it did not open, follow this address:\n  %s", account, p.AuthorizeURL)
+		}
+	})
+}
+
+func (a *app) loginDevice(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+	p, err := e.BeginDevice(ctx, account, srv, opt)
+	if err != nil {
+		return nil, err
+	}
+	a.loginPending(o, p)
+	if !o.json {
+		a.note("%s: enter the code %s at %s", account, p.Device.UserCode, p.Device.VerificationURI)
+		a.qr(p.Device)
+	}
+	return e.PollDevice(ctx, p.State)
+}
+
+// loginStep tells of a phase, as a JSON line or not at all.
+func (a *app) loginStep(o loginOptions, account auth.Account, phase, detail string) {
+	if o.json {
+		_ = a.printJSONLine(loginEvent{Type: "event", Server: account.String(), Phase: phase, Detail: detail}) // the command goes on
+		return
+	}
+	if detail != "" {
+		a.note("%s: %s; %s", account, phase, detail)
+	}
+}
+
+// loginEvent and loginOutcome are the lines of --json.
+type loginEvent struct {
+	Type   string `json:"type"`
+	Server string `json:"server"`
+	Phase  string `json:"phase"`
+	Detail string `json:"detail,omitempty"`
+}
+
+type loginOutcome struct {
+	Type         string       `json:"type"`
+	Status       string       `json:"status"`
+	Server       string       `json:"server"`
+	ServerURL    string       `json:"server_url"`
+	AuthorizeURL string       `json:"authorize_url,omitempty"`
+	State        string       `json:"state,omitempty"`
+	RedirectURI  string       `json:"redirect_uri,omitempty"`
+	Device       *auth.Device `json:"device,omitempty"`
+}
+
+func (a *app) loginPending(o loginOptions, p *auth.Pending) {
+	if o.json {
+		_ = a.printJSONLine(loginOutcome{ // the command goes on
+			Type: "outcome", Status: "pending", Server: p.Account.String(), ServerURL: p.ServerURL,
+			AuthorizeURL: p.AuthorizeURL, State: p.State, RedirectURI: p.RedirectURI, Device: p.Device,
+		})
+	}
+	a.loginStep(o, p.Account, "awaiting_consent", "")
+}
+
+func (a *app) loginDone(o loginOptions, l *auth.Login) {
+	if o.json {
+		a.loginStep(o, l.Account, "connected", "")
+		return
+	}
+	line := fmt.Sprintf("%s is logged in at %s", l.Account, l.Issuer)
+	switch {
+	case l.Expires.IsZero():
+	case l.CanRefresh:
+		line += fmt.Sprintf(" for %s, and renews itself", time.Until(l.Expires).Round(time.Minute))
+	default:
+		line += fmt.Sprintf(" until %s; the server gave no way to renew it", l.Expires.Local().Format(time.DateTime))
+	}
+	a.note("%s", line)
+	if len(l.Missing) > 0 {
+		a.note("  not granted: %v", l.Missing)
+	}
+}

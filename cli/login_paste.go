@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"rsc.io/qr"
+
+	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/config"
+)
+
+// loginPaste prints the address and takes the answer however it comes: pasted here,
+// at the loopback address where the person forwards it, or through another usher. A
+// paste that does not fit leaves the login as it was.
+func (a *app) loginPaste(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+	opt.Listen = !o.paste
+	p, err := e.Begin(ctx, account, srv, opt)
+	if err != nil {
+		return nil, err
+	}
+	a.loginPending(o, p)
+	if !o.json {
+		a.note("open this address anywhere and log in to %s:\n  %s\nthen paste the address you end up on (it may show an error: that is fine)", account, p.AuthorizeURL)
+	}
+	waitCtx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan loginEnd, 1)
+	go func() {
+		login, err := e.Wait(waitCtx, p.State)
+		ended <- loginEnd{login, err}
+	}()
+	lines := a.pastes(waitCtx)
+	for {
+		if a.io.InTTY && !o.json {
+			fmt.Fprint(a.io.Err, "paste> ")
+		}
+		select {
+		case end := <-ended:
+			return end.login, end.err
+		case line, more := <-lines:
+			if !more {
+				lines = nil // no more pastes; the answer may still come another way
+				if o.paste {
+					return nil, withHint(errors.New("the answer was not pasted"), "usher login %s --paste", account)
+				}
+				continue
+			}
+			login, err := e.Paste(ctx, p.State, line)
+			if err == nil {
+				return login, nil
+			}
+			if !errors.Is(err, auth.ErrBadPaste) && !errors.Is(err, auth.ErrIssuer) && !errors.Is(err, auth.ErrUnavailable) {
+				return nil, err
+			}
+			a.report(err)
+		}
+	}
+}
+
+// loginEnd is how a login ended.
+type loginEnd struct {
+	login *auth.Login
+	err   error
+}
+
+// maxPaste bounds a pasted line.
+const maxPaste = 64 << 10
+
+// pastes yields the lines of standard input that are not empty. The reader may
+// outlive the command: a terminal cannot be interrupted.
+func (a *app) pastes(ctx context.Context) <-chan string {
+	out := make(chan string)
+	go func() {
+		defer close(out)
+		in := bufio.NewScanner(io.LimitReader(a.io.In, 16*maxPaste))
+		in.Buffer(nil, maxPaste)
+		for in.Scan() {
+			line := strings.TrimSpace(in.Text())
+			if line == "" {
+				continue
+			}
+			select {
+			case out <- line:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// qr draws the page of a device login for a phone, on a terminal only. The code is
+// shown beside it, so that a person can compare.
+func (a *app) qr(d *auth.Device) {
+	if !a.io.ErrTTY || d.Complete == "" {
+		return
+	}
+	code, err := qr.Encode(d.Complete, qr.L)
+	if err != nil {
+		return // the address stands above
+	}
+	var b strings.Builder
+	for y := -1; y <= code.Size; y += 2 {
+		b.WriteString("  ")
+		for x := -1; x <= code.Size; x++ {
+			top, bottom := code.Black(x, y), code.Black(x, y+1)
+			switch {
+			case top && bottom:
+				b.WriteRune(' ')
+			case top:
+				b.WriteRune('▄')
+			case bottom:
+				b.WriteRune('▀')
+			default:
+				b.WriteRune('█')
+			}
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprint(a.io.Err, b.String())
+}
