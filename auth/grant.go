@@ -145,8 +145,8 @@ func (e *Engine) storeLogin(ctx context.Context, a Account, g *grant) error {
 		return fmt.Errorf("store the login of %s: %w", a, err)
 	}
 	g.version = rec.Version
+	e.tokens.minted(g.Access.Secret, false)
 	e.grants.put(a, g)
-	e.tokens.minted(g.Access.Secret)
 	return nil
 }
 

@@ -227,7 +227,7 @@ func (e *Engine) keepAnswer(ctx context.Context, a Account, g, next *grant, answ
 	case err != nil:
 		return nil, fmt.Errorf("store the renewed login of %s: %w", a, err)
 	}
-	e.tokens.minted(next.Access.Secret)
+	e.tokens.minted(next.Access.Secret, g != nil)
 	e.clearAttempts(ctx, a)
 	e.tell(a, event.GrantRefreshed, next.Expires, "")
 	return next, nil

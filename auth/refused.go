@@ -17,7 +17,8 @@ const (
 	// verdictLife is how long a server that refuses good tokens is left alone.
 	verdictLife = 5 * time.Minute
 	moveTimeout = 5 * time.Second
-	// young is how new a token is taken to be untried when nobody watches.
+	// young is how soon after its renewal a token is refused from the start: another
+	// one would be too.
 	young = time.Minute
 )
 
@@ -96,7 +97,7 @@ func (e *Engine) badToken(ctx context.Context, a Account, srv config.Server, g *
 		e.grants.put(a, g)
 		return nil
 	}
-	if e.neverWorked(g, c) {
+	if e.tokens.isHopeless(g.Access.Secret) {
 		return e.convict(a, g, "the authorization server issued a token and the server refuses it: it may be meant for another resource (see oauth.resource and oauth.audience), or lack a permission")
 	}
 	if to := e.movedTo(ctx, srv, g, c); to != "" {
@@ -107,16 +108,6 @@ func (e *Engine) badToken(ctx context.Context, a Account, srv config.Server, g *
 	}
 	_, err := e.renew(ctx, a, srv, renewal{stale: g.Generation, challenge: &c})
 	return err
-}
-
-// neverWorked reports whether a token that this process itself was just given has
-// been refused from the start: another one would be too.
-func (e *Engine) neverWorked(g *grant, c Challenge) bool {
-	minted, accepted := e.tokens.history(g.Access.Secret)
-	if e.tokens.watched() {
-		return minted && !accepted
-	}
-	return minted && time.Since(g.Obtained) < young
 }
 
 // convict remembers why a grant is not tried again for a while.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/usher-mcp/usher/vault"
 )
@@ -95,9 +96,10 @@ type tokenBook struct {
 }
 
 type tokenSeen struct {
-	handed    bool // put on a request by this process
-	minted    bool // given to this process by the authorization server
-	good, bad bool // the server has accepted it, has refused it
+	handed    bool      // put on a request by this process
+	renewed   time.Time // when this process got it by renewing; zero: otherwise
+	good, bad bool      // the server has accepted it, has refused it
+	hopeless  bool      // refused from the start
 	operation string
 }
 
@@ -130,8 +132,15 @@ func (b *tokenBook) note(token vault.Secret, add bool, change func(*tokenSeen)) 
 
 func (b *tokenBook) handed(t vault.Secret) { b.note(t, true, func(s *tokenSeen) { s.handed = true }) }
 
-func (b *tokenBook) minted(t vault.Secret) {
-	b.note(t, true, func(s *tokenSeen) { s.minted, s.bad = true, false })
+// minted takes in a token that the authorization server has just issued, for a login
+// or in place of an older one.
+func (b *tokenBook) minted(t vault.Secret, renewed bool) {
+	b.note(t, true, func(s *tokenSeen) {
+		*s = tokenSeen{}
+		if renewed {
+			s.renewed = time.Now()
+		}
+	})
 }
 
 func (b *tokenBook) accepted(t vault.Secret) {
@@ -140,7 +149,12 @@ func (b *tokenBook) accepted(t vault.Secret) {
 }
 
 func (b *tokenBook) refused(t vault.Secret, operation string) {
-	b.note(t, true, func(s *tokenSeen) { s.bad, s.operation = true, operation })
+	b.note(t, true, func(s *tokenSeen) {
+		s.bad, s.operation = true, operation
+		if !s.good && !s.renewed.IsZero() && time.Since(s.renewed) < young {
+			s.hopeless = true
+		}
+	})
 }
 
 // tooNarrow: the token itself is accepted, but not for this operation.
@@ -163,9 +177,13 @@ func (b *tokenBook) operation(t vault.Secret) (op string) {
 	return op
 }
 
-func (b *tokenBook) history(t vault.Secret) (minted, accepted bool) {
-	b.note(t, false, func(s *tokenSeen) { minted, accepted = s.minted, s.good })
-	return minted, accepted
+// isHopeless reports whether a token that has just been renewed was refused before
+// it was ever accepted. When nobody watches, any refusal soon after counts.
+func (b *tokenBook) isHopeless(t vault.Secret) (hopeless bool) {
+	b.note(t, false, func(s *tokenSeen) {
+		hopeless = s.hopeless || !b.watching && !s.renewed.IsZero() && time.Since(s.renewed) < young
+	})
+	return hopeless
 }
 
 func (b *tokenBook) watch() {
