@@ -93,6 +93,7 @@ func (d *Driver) answer(ctx context.Context, f *flow, quiet bool, code string, f
 	if d.tracked(f.State) != f {
 		return nil, fmt.Errorf("login to %s: %w", f.account, auth.ErrUnknownState)
 	}
+	d.hide(f, code)
 	if !quiet {
 		d.exchange(f)
 	}
@@ -101,11 +102,11 @@ func (d *Driver) answer(ctx context.Context, f *flow, quiet bool, code string, f
 	case err == nil:
 		d.end(f, PhaseConnected, about(login))
 	case errors.Is(err, auth.ErrRefused) || errors.Is(err, auth.ErrDenied):
-		d.end(f, PhaseFailed, redact(err.Error(), f.State, code))
+		d.end(f, PhaseFailed, d.words(f, err))
 	case errors.Is(err, auth.ErrBeingCompleted), errors.Is(err, auth.ErrUnknownState), ctx.Err() != nil:
 		// Somebody else is at it, or the engine still is: the watch hears of it.
 	case !quiet:
-		d.stay(f, redact(err.Error(), f.State, code))
+		d.stay(f, d.words(f, err))
 	}
 	return login, err
 }

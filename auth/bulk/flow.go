@@ -28,7 +28,8 @@ type flow struct {
 
 	// Guarded by the driver's mu.
 	exchanging bool
-	trouble    string // why an answer could not be traded, last time
+	trouble    string   // why an answer could not be traded, last time
+	secrets    []string // what must not be shown: the state, and the latest codes
 }
 
 // track begins to watch a login. A login that is shown takes its account to
@@ -43,7 +44,7 @@ func (d *Driver) track(p auth.Pending, show bool) *flow {
 	}
 	if f == nil {
 		ctx, stop := context.WithCancel(d.life)
-		f = &flow{Pending: p, account: a, stop: stop, turn: make(chan struct{}, 1)}
+		f = &flow{Pending: p, account: a, stop: stop, turn: make(chan struct{}, 1), secrets: []string{p.State}}
 		d.flows[p.State] = f
 		d.work.Go(func() {
 			defer stop()
@@ -72,7 +73,7 @@ func (d *Driver) watch(ctx context.Context, f *flow) {
 		case ctx.Err() != nil:
 			return
 		case over(err) || !time.Now().Before(f.Expires):
-			d.end(f, PhaseFailed, redact(err.Error(), f.State))
+			d.end(f, PhaseFailed, d.words(f, err))
 			return
 		}
 		// The store is out of reach, or the engine broke: the login may still be alive.
@@ -84,6 +85,26 @@ func (d *Driver) watch(ctx context.Context, f *flow) {
 			return
 		}
 	}
+}
+
+// maxCodes is how many codes of one login are remembered. Only forgers send more.
+const maxCodes = 8
+
+// hide remembers a code, so that it is not shown.
+func (d *Driver) hide(f *flow, code string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(f.secrets) > maxCodes {
+		f.secrets = append(f.secrets[:1], f.secrets[2:]...)
+	}
+	f.secrets = append(f.secrets, code)
+}
+
+// words is an error of a login as it may be shown.
+func (d *Driver) words(f *flow, err error) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return redact(err.Error(), f.secrets...)
 }
 
 // over reports errors after which a login is gone.
