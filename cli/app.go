@@ -28,10 +28,14 @@ type app struct {
 func (a *app) commands(root *cobra.Command) {
 	root.AddGroup(
 		&cobra.Group{ID: "use", Title: "Use servers:"},
+		&cobra.Group{ID: "run", Title: "Look after servers:"},
 		&cobra.Group{ID: "config", Title: "Configure:"},
 	)
 	root.AddCommand(
-		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdLogs(a), newCmdDemo(a), newCmdFake(),
+		newCmdLogin(a), newCmdLogout(a), newCmdAuth(a),
+		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdSearch(a), newCmdDiscover(a), newCmdDemo(a), newCmdFake(),
+		newCmdStatus(a), newCmdDoctor(a), newCmdLogs(a), newCmdReload(a), newCmdStop(a), newCmdHold(a),
+		newCmdPins(a),
 		newCmdAdd(a), newCmdRemove(a), newCmdList(a), newCmdApprove(a),
 		newCmdImport(a), newCmdExport(a), newCmdAllow(a), newCmdDeny(a),
 		newCmdVersion(a), newCmdCompletion(a),

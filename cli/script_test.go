@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -75,6 +76,7 @@ func runScripts(t *testing.T, dir string, env map[string]string) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "cmpjson": cmpJSON, "mode": mode, "await": await, "awaitline": awaitLine, "freeport": freePort, "allgone": allGone,
+			"eventually": eventually,
 		},
 	})
 }
@@ -218,4 +220,24 @@ func processesIn(dir string) []string {
 		}
 	}
 	return out
+}
+
+// eventually repeats a command until its standard output fits: eventually REGEXP
+// COMMAND ARGS…
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually REGEXP COMMAND ARGS…")
+	}
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range 200 {
+		_ = ts.Exec(args[1], args[2:]...) // what it prints counts, not how it ends
+		if want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		<-tick.C
+	}
+	ts.Fatalf("%s never printed %q", strings.Join(args[1:], " "), args[0])
 }

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/control"
+)
+
+// answerTimeout is how long a running usher may take to answer; one that hangs must
+// not hang the command that looks after it.
+const answerTimeout = 3 * time.Second
+
+// running finds the ushers that run now, only the one with pid when that is not 0.
+func (a *app) running(ctx context.Context, pid int) ([]control.Peer, error) {
+	dirs, err := config.FindDirs(a.io.System)
+	if err != nil {
+		return nil, err
+	}
+	peers, err := control.Peers(ctx, dirs.Run)
+	if err != nil || pid == 0 {
+		return peers, err
+	}
+	for _, p := range peers {
+		if p.PID == pid {
+			return []control.Peer{p}, nil
+		}
+	}
+	return nil, withHint(fmt.Errorf("no usher with pid %d is running", pid), "usher status")
+}
+
+// reports asks ushers how they are, all at once. Those that do not answer are
+// left out and told apart.
+func reports(ctx context.Context, peers []control.Peer) ([]usher.Report, []error) {
+	got := make([]usher.Report, len(peers))
+	errs := make([]error, len(peers))
+	var wg sync.WaitGroup
+	for i, p := range peers {
+		wg.Go(func() { errs[i] = askStatus(ctx, p, &got[i]) })
+	}
+	wg.Wait()
+	var out []usher.Report
+	var failed []error
+	for i := range peers {
+		if errs[i] != nil {
+			failed = append(failed, errs[i])
+			continue
+		}
+		out = append(out, got[i])
+	}
+	return out, failed
+}
+
+func askStatus(ctx context.Context, p control.Peer, into *usher.Report) error {
+	ctx, stop := context.WithTimeout(ctx, answerTimeout)
+	defer stop()
+	resp, err := p.Do(ctx, http.MethodGet, "/status")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("read the answer of usher with pid %d: %w", p.PID, err)
+	}
+	return nil
+}
+
+// steered counts what became of an operation sent to several ushers.
+type steered struct {
+	asked, reached int
+	unknown        error // one that does not host the server
+	failed         []error
+}
+
+// steer sends an operation on one server to ushers, all at once.
+func steer(ctx context.Context, peers []control.Peer, operation, server string) steered {
+	errs := make([]error, len(peers))
+	var wg sync.WaitGroup
+	for i, p := range peers {
+		wg.Go(func() {
+			ctx, stop := context.WithTimeout(ctx, steerTimeout)
+			defer stop()
+			resp, err := p.Do(ctx, http.MethodPost, "/"+operation+"?server="+url.QueryEscape(server))
+			if err == nil {
+				err = resp.Body.Close()
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	out := steered{asked: len(peers)}
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			out.reached++
+		case errors.Is(err, control.ErrUnknownServer):
+			out.unknown = err
+		default:
+			out.failed = append(out.failed, err)
+		}
+	}
+	return out
+}
+
+// steerTimeout is longer: stopping a deaf child takes its time.
+const steerTimeout = 30 * time.Second

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher"
+)
+
+type statusOptions struct {
+	name  string
+	watch bool
+	json  bool
+}
+
+func newCmdStatus(a *app) *cobra.Command {
+	var o statusOptions
+	c := &cobra.Command{
+		Use: "status [NAME]", Short: "Show how every server is", GroupID: "run", Args: between(0, 1),
+		Long: `Show every configured server and how it is in the ushers that run now. Nothing is
+started and nothing is reached: what is not running is shown as last known.
+
+States: idle (connects on the first call), connecting, connected, failed (the next
+call tries again), needs login, ejected (restarted too often: usher reload NAME),
+held (usher approve NAME), disabled, broken (usher list).`,
+		Example: `  usher status
+  usher status github
+  usher status --watch              redrawn every second; Ctrl-C ends it
+  usher status --json | jq '.servers[] | select(.state != "connected").name'`,
+		ValidArgsFunction: a.completeServers(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.name = args[0]
+			}
+			return a.status(c.Context(), o)
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.watch, "watch", "w", false, "go on: redraw on a terminal, print what changes elsewhere")
+	f.BoolVar(&o.json, "json", false, "print JSON; with --watch one value a line whenever something changes")
+	return c
+}
+
+func (a *app) status(ctx context.Context, o statusOptions) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	if o.watch {
+		return a.watchStatus(ctx, o, time.Second, func() (statusBoard, error) { return a.board(ctx, h, o.name) })
+	}
+	b, err := a.board(ctx, h, o.name)
+	if err != nil {
+		return err
+	}
+	for _, problem := range b.problems {
+		a.note("%v", problem)
+	}
+	if o.json {
+		return a.printJSON(b)
+	}
+	if len(b.Servers) == 0 {
+		a.note("no servers yet; bring in those you have with usher import, or usher add NAME URL")
+		return nil
+	}
+	fmt.Fprint(a.io.Out, b.table(a.look(time.Now())))
+	for _, line := range b.footnotes(time.Now()) {
+		a.note("%s", line)
+	}
+	return nil
+}
+
+// statusBoard is the state of everything. Its JSON form is frozen.
+type statusBoard struct {
+	Servers []statusServer       `json:"servers"`
+	Ushers  []statusUsher        `json:"ushers"` // that run now
+	Budgets []usher.BudgetReport `json:"budgets"`
+	Waiting []statusLogin        `json:"waiting"` // logins that a person has begun
+	Orphans []string             `json:"orphans"` // logged in, but not configured
+
+	problems []error // what could not be found out
+}
+
+// statusUsher is a running usher, or how a server is in it.
+type statusUsher struct {
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started,omitzero"`
+	State   string    `json:"state,omitempty"`
+}
+
+// statusLogin is a login that waits for a person.
+type statusLogin struct {
+	Account string    `json:"account"`
+	Started time.Time `json:"started"`
+	Command string    `json:"command"` // what finishes it
+}
+
+// board looks at the configuration, the catalog and all running ushers. With a name
+// it shows that server or account only.
+func (a *app) board(ctx context.Context, h *usher.Host, name string) (statusBoard, error) {
+	peers, err := a.running(ctx, 0)
+	if err != nil {
+		return statusBoard{}, err
+	}
+	reports, problems := reports(ctx, peers)
+	b := mergeBoard(h.Status(), reports)
+	b.problems = problems
+	b.addLogins(ctx, h)
+	b.addConfigured(h.Config(), a.heldBack(ctx, h.Config()))
+	if name == "" {
+		return b, nil
+	}
+	all := b.Servers
+	b.Servers = nil
+	for _, s := range all {
+		if s.Name == name || s.label() == name {
+			b.Servers = append(b.Servers, s)
+		}
+	}
+	if len(b.Servers) == 0 {
+		return b, a.noSuchAccount(h, name)
+	}
+	return b, nil
+}
+
+// noSuchAccount explains that there is no such server, or no such account of it.
+func (a *app) noSuchAccount(h *usher.Host, name string) error {
+	server, _, labelled := strings.Cut(name, "@")
+	if _, ok := h.Config().Server(server); ok && labelled {
+		return withHint(fmt.Errorf("%s is not in use by any running usher", name), "usher status %s", server)
+	}
+	return noServer(h.Config(), name)
+}
+
+// watchStatus shows the board again and again until ctx ends. It runs on the
+// caller's clock.
+func (a *app) watchStatus(ctx context.Context, o statusOptions, every time.Duration, look func() (statusBoard, error)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	w := newWatcher(a, o)
+	defer w.end()
+	for {
+		b, err := look()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil // Ctrl-C is how one leaves
+		}
+		if err := w.show(b, time.Now()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/host"
+)
+
+// addLogins adds what only the store knows: accounts that nobody uses now, logins
+// that a person has begun, and those whose server is gone.
+func (b *statusBoard) addLogins(ctx context.Context, h *usher.Host) {
+	accounts, err := h.Auth().Accounts(ctx, h.Account("").Principal)
+	if err != nil {
+		b.problems = append(b.problems, err)
+	}
+	for _, s := range accounts {
+		label := s.Account.String()
+		if s.Pending != nil {
+			b.Waiting = append(b.Waiting, statusLogin{label, s.Pending.Created, "usher login " + label})
+		}
+		srv, configured := h.Config().Server(s.Account.Server)
+		switch {
+		case !configured && s.State != auth.StatePending:
+			b.Orphans = append(b.Orphans, label)
+		case !configured, slices.ContainsFunc(b.Servers, func(r statusServer) bool { return r.label() == label }):
+		default:
+			b.Servers = append(b.Servers, statusServer{
+				Name: srv.Name, Account: s.Account.Label, State: string(host.Disconnected), Transport: string(srv.Transport),
+				Lazy: srv.IsLazy(), Circuit: "closed", Ushers: []statusUsher{},
+				Auth: host.AuthStatus{State: string(s.State), Reason: s.Reason, Command: s.Command, Expires: s.Expires, CanRefresh: s.CanRefresh},
+			})
+		}
+	}
+	b.sort()
+}
+
+// needsLogin reports whether an idle server is known to need a login.
+func (s *statusServer) needsLogin() bool {
+	return s.State == string(host.Disconnected) && s.Auth.NeedsLogin()
+}
+
+// oneLine is a reason without its line breaks, and without what the column says.
+func oneLine(reason string) string {
+	return strings.TrimPrefix(cleanLine(reason), "a login is needed: ")
+}
