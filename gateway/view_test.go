@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// emptyEndpoints has views that nobody may look at.
+type emptyEndpoints struct{}
+
+func (emptyEndpoints) Auto() (surface.View, surface.Explanation) {
+	return nil, surface.Explanation{}
+}
+func (emptyEndpoints) Meta() surface.View   { return nil }
+func (emptyEndpoints) Direct() surface.View { return nil }
+func (emptyEndpoints) Server(string) (surface.View, error) {
+	return nil, fmt.Errorf("%w: none", surface.ErrUnknownView)
+}
+
+func (emptyEndpoints) Profile(string) (surface.View, error) {
+	return nil, fmt.Errorf("%w: none", surface.ErrUnknownView)
+}
+func (emptyEndpoints) Explain(err error) surface.Problem { return surface.Problem{Text: err.Error()} }
+
+// script is a view whose answers a test writes.
+type script struct {
+	emptyEndpoints
+	do      func(ctx context.Context, a surface.Agent, r surface.Request) ([]byte, error)
+	problem surface.Problem
+
+	mu     sync.Mutex // guards what follows
+	closed []string   // lanes
+	heard  []string   // notifications of agents
+	on     func(wire.Message)
+}
+
+func (s *script) Auto() (surface.View, surface.Explanation) {
+	return s, surface.Explanation{}
+}
+func (s *script) Server(string) (surface.View, error) { return s, nil }
+
+func (s *script) Explain(error) surface.Problem { return s.problem }
+
+func (s *script) Info(context.Context, surface.Agent) (surface.Info, error) {
+	return surface.Info{Server: []byte(`{"name":"s","version":"1"}`), Capabilities: []byte(`{"tools":{}}`), Instructions: "be kind", TTL: time.Second, Public: true}, nil
+}
+
+func (s *script) Do(ctx context.Context, a surface.Agent, r surface.Request) ([]byte, error) {
+	if s.do == nil || r.Method == wire.MethodToolsList && r.Params == nil {
+		return []byte(`{"tools":[]}`), nil
+	}
+	return s.do(ctx, a, r)
+}
+
+func (s *script) Listen(ctx context.Context, _ surface.Agent, _ surface.Subscription, on func(wire.Message)) error {
+	s.mu.Lock()
+	s.on = on
+	s.mu.Unlock()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *script) Notify(_ context.Context, _ surface.Agent, method string, _ []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = append(s.heard, method)
+	return nil
+}
+
+func (s *script) Close(a surface.Agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = append(s.closed, a.Lane)
+}
+
+func (s *script) lanesClosed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.closed)
+}
+
+var errScript = errors.New("scripted failure")
