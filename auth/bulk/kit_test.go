@@ -33,10 +33,11 @@ type scripted struct {
 	mu       sync.Mutex // guards everything below
 	count    int
 	waiting  map[string]*scriptedLogin // by state
-	begun    []string                  // servers
-	traded   []string                  // server and code of every exchange
-	given    []string                  // states that were cancelled
-	now, top int                       // begins under way, and the most there were
+	past     map[string]*scriptedLogin
+	begun    []string // servers
+	traded   []string // server and code of every exchange
+	given    []string // states that were cancelled
+	now, top int      // begins under way, and the most there were
 	noList   error
 	joinable bool
 }
@@ -49,7 +50,7 @@ type scriptedLogin struct {
 }
 
 func newScripted(scripts map[string]script) *scripted {
-	return &scripted{scripts: scripts, waiting: map[string]*scriptedLogin{}, joinable: true}
+	return &scripted{scripts: scripts, waiting: map[string]*scriptedLogin{}, past: map[string]*scriptedLogin{}, joinable: true}
 }
 
 func (s *scripted) Standing(ctx context.Context, t Target) (Standing, error) {
@@ -129,6 +130,7 @@ func (s *scripted) Complete(ctx context.Context, cb auth.Callback) (*auth.Login,
 func (s *scripted) finish(l *scriptedLogin, err error) {
 	if s.waiting[l.State] == l {
 		delete(s.waiting, l.State)
+		s.past[l.State] = l
 		l.err = err
 		close(l.done)
 	}
@@ -151,6 +153,9 @@ func (s *scripted) Paste(ctx context.Context, state, text string) (*auth.Login, 
 func (s *scripted) Wait(ctx context.Context, p auth.Pending) (*auth.Login, error) {
 	s.mu.Lock()
 	l := s.waiting[p.State]
+	if l == nil {
+		l = s.past[p.State]
+	}
 	s.mu.Unlock()
 	if l == nil {
 		return nil, auth.ErrUnknownState

@@ -1,0 +1,374 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/test/need"
+)
+
+// fifty builds two good authorization servers with 21 servers each, and eight bad
+// ones with one each, named for what is wrong with them.
+func fifty(w *world) {
+	for i := range 2 {
+		w.as(fmt.Sprintf("as%d.example", i))
+	}
+	bad := map[string][]string{
+		"nometa": {"no-metadata"}, "slow": nil, "badtls": nil, "noregister": {"register-status=403"}, "denied": {"deny"},
+		"tokendown": {"token-status=503"}, "wrongissuer": {"issuer=https://evil.example"}, "hung": nil,
+	}
+	for name, switches := range bad {
+		w.as(name+".as.example", switches...)
+	}
+	for i := range 42 {
+		w.protect(fmt.Sprintf("good%02d", i), fmt.Sprintf("as%d.example", i%2))
+		if i%6 == 5 { // strewn among the good ones, the hung one early
+			for _, name := range []string{"hung", "slow", "badtls", "noregister", "denied", "tokendown", "wrongissuer"}[i/6 : i/6+1] {
+				w.protect(name, name+".as.example")
+			}
+		}
+	}
+	w.protect("nometa", "nometa.as.example")
+	w.net.add("slow.as.example", slowly(9*time.Second, w.servers["slow.as.example"].Handler()))
+	w.net.add("hung.example", slowly(0, nil))
+	w.net.add("badtls.as.example", badCertificate)
+}
+
+// Fifty servers, eight of them broken, each in its own way: the good ones are handed
+// out, consented to and connected while the hung one still holds its place.
+func TestFiftyServersEightBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		fifty(w)
+		const limit = 15 * time.Second
+		p := w.start(&Options{Bulk: config.Bulk{PrepareTimeout: limit}})
+		start := time.Now()
+		handed, connectedBeforeHung := 0, 0
+		outcomes := p.Prepare(t.Context(), w.targets, ModeMissing, Redirect{}, func(o Outcome) {
+			if o.Server == "hung" {
+				connectedBeforeHung = countPhase(p.Driver, PhaseConnected)
+				if took := time.Since(start); took != limit {
+					t.Errorf("the hung one ended after %v, want %v", took, limit)
+				}
+			}
+			if o.Status != StatusPending {
+				return
+			}
+			if strings.HasPrefix(o.Server, "good") {
+				handed++
+				if ph := phaseOf(p.Driver, "hung"); handed == 42 && ph != PhaseDiscovering && ph != PhaseQueued {
+					t.Errorf("when the last good one was handed out, the hung one was %s", ph)
+				}
+			}
+			page, err := w.consent(t.Context(), o.Login)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = p.Paste(t.Context(), "", page) // the bad ones fail here; rows tell
+		})
+		for i, o := range outcomes {
+			if o.Server != w.targets[i].Server.Name {
+				t.Fatalf("outcome %d is that of %s, want %s", i, o.Server, w.targets[i].Server.Name)
+			}
+		}
+		if handed != 42 || connectedBeforeHung != 42 {
+			t.Errorf("%d handed out, %d connected before the hung one ended; want 42", handed, connectedBeforeHung)
+		}
+		if err := p.Wait(t.Context()); err != nil { // the one whose token endpoint is down runs out
+			t.Fatal(err)
+		}
+		checkFifty(t, w, p)
+	})
+}
+
+func phaseOf(d *Driver, name string) Phase {
+	for _, r := range d.Rows() {
+		if r.Server == name {
+			return r.Phase
+		}
+	}
+	return ""
+}
+
+func countPhase(d *Driver, p Phase) (n int) {
+	for _, r := range d.Rows() {
+		if r.Phase == p {
+			n++
+		}
+	}
+	return n
+}
+
+func checkFifty(t *testing.T, w *world, p *process) {
+	t.Helper()
+	reasons := map[string]string{
+		"nometa": "publishes no metadata", "slow": "timed out minting authorization URL", "badtls": "unknown authority",
+		"noregister": "register a client at noregister.as.example", "denied": "access_denied", "tokendown": "503",
+		"wrongissuer": "evil.example", "hung": "timed out resolving authorization server",
+	}
+	for _, r := range p.Rows() {
+		want, bad := reasons[r.Server]
+		switch {
+		case bad && (r.Phase != PhaseFailed || !strings.Contains(r.Detail, want)):
+			t.Errorf("%s is %s (%s), want it to say %q", r.Server, r.Phase, r.Detail, want)
+		case !bad && r.Phase != PhaseConnected:
+			t.Errorf("%s is %s (%s)", r.Server, r.Phase, r.Detail)
+		}
+	}
+	for _, tg := range w.targets {
+		if _, bad := reasons[tg.Server.Name]; !bad {
+			if err := w.callable(p, tg); err != nil {
+				t.Errorf("call %s: %v", tg.Server.Name, err)
+			}
+		}
+	}
+	for _, host := range []string{"as0.example", "as1.example"} {
+		if n := len(w.servers[host].Requests(fake.EventRegister, "")); n != 1 {
+			t.Errorf("%d clients were registered at %s, want one for all", n, host)
+		}
+	}
+}
+
+// Half of the consents given, the process gone: the next one finds half connected and
+// takes the rest up, at the same address.
+func TestRestartAfterHalfOfTheConsents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 5 {
+			w.as(fmt.Sprintf("as%d.example", i))
+		}
+		for i := range 10 {
+			w.protect(fmt.Sprintf("s%d", i), fmt.Sprintf("as%d.example", i%5))
+		}
+		before := w.start(nil)
+		first := before.Prepare(t.Context(), w.targets, ModeMissing, Redirect{}, nil)
+		for _, o := range first[:5] {
+			page, err := w.consent(t.Context(), o.Login)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := before.Paste(t.Context(), "", page); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before.end()
+		time.Sleep(time.Minute)
+
+		p := w.start(nil)
+		second := p.Prepare(t.Context(), w.targets, ModeMissing, Redirect{}, nil)
+		for i, o := range second {
+			if i < 5 && o.Reason != ReasonConnected {
+				t.Errorf("%s: %s", w.targets[i].Server.Name, say(o))
+			}
+			if i >= 5 && (!o.Joined || o.Login.AuthorizeURL != first[i].Login.AuthorizeURL) {
+				t.Errorf("%s does not resume: %s", w.targets[i].Server.Name, say(o))
+			}
+		}
+		for _, o := range second[5:] {
+			page, err := w.consent(t.Context(), o.Login)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Paste(t.Context(), "", page); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, tg := range w.targets {
+			if err := w.callable(p, tg); err != nil {
+				t.Errorf("call %s: %v", tg.Server.Name, err)
+			}
+		}
+	})
+}
+
+// Many flows at once, and strangers who send whatever they like to the callback: no
+// code reaches the wrong flow, and no flow is lost.
+func TestHostileCallbacks(t *testing.T) {
+	runs := 5
+	if need.Proof() {
+		runs = 100
+	}
+	for run := range runs {
+		t.Run(fmt.Sprint(run), func(t *testing.T) {
+			w := newWorld(t)
+			for i := range 4 {
+				w.as(fmt.Sprintf("as%d.example", i))
+			}
+			for i := range 20 {
+				w.protect(fmt.Sprintf("s%02d", i), fmt.Sprintf("as%d.example", i%4))
+			}
+			hostileRun(t, w)
+		})
+	}
+}
+
+func hostileRun(t *testing.T, w *world) {
+	p := w.start(nil)
+	callback := p.e.CallbackHandler()
+	knock := func(method, query string, header ...string) int {
+		r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:1/callback?"+query, nil)
+		for i := 0; i+1 < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		rec := httptest.NewRecorder()
+		callback.ServeHTTP(rec, r)
+		return rec.Code
+	}
+	var wg sync.WaitGroup
+	outcomes := p.Prepare(t.Context(), w.targets, ModeAll, Redirect{}, func(o Outcome) {
+		if o.Status != StatusPending {
+			t.Errorf("outcome %s", say(o))
+			return
+		}
+		page, err := w.consent(t.Context(), o.Login)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		u, err := url.Parse(page)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		q := u.Query()
+		wg.Go(func() { besiege(knock, q) })
+		wg.Go(func() {
+			if status := knock(http.MethodGet, q.Encode()); status != http.StatusOK {
+				t.Errorf("%s: the browser got HTTP %d", o.Server, status)
+			}
+		})
+		wg.Go(func() { besiege(knock, q) })
+	})
+	wg.Wait()
+	if err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range outcomes {
+		if ph := phaseOf(p.Driver, o.Server); ph != PhaseConnected {
+			t.Errorf("%s is %s", o.Server, ph)
+		}
+		if err := w.callable(p, w.targets[i]); err != nil {
+			t.Errorf("%s got the wrong token: %v", o.Server, err)
+		}
+	}
+	for host, as := range w.servers {
+		trades := as.Requests(fake.EventToken, "authorization_code")
+		if len(trades) != 5 {
+			t.Errorf("%s: %d codes were traded, want 5", host, len(trades))
+		}
+		for _, e := range trades {
+			if e.Detail != "ok" {
+				t.Errorf("%s: a code was traded with the result %s", host, e.Detail)
+			}
+		}
+	}
+}
+
+// besiege sends what must not count.
+func besiege(knock func(method, query string, header ...string) int, real url.Values) {
+	with := func(change func(url.Values)) string {
+		q := url.Values{}
+		for k, v := range real {
+			q[k] = append([]string(nil), v...)
+		}
+		change(q)
+		return q.Encode()
+	}
+	for range 3 {
+		knock(http.MethodGet, with(func(q url.Values) { q.Set("iss", "https://evil.example") }))
+		knock(http.MethodGet, with(func(q url.Values) { q.Set("iss", "https://evil.example"); q.Set("code", "stolen") }))
+		knock(http.MethodGet, with(func(q url.Values) { q.Del("iss"); q.Set("code", "injected") }))
+		knock(http.MethodGet, with(func(q url.Values) { q.Set("state", "guess") }))
+		knock(http.MethodGet, with(func(q url.Values) { q.Del("state") }))
+		knock(http.MethodGet, with(func(q url.Values) { q.Add("code", "second") }))
+		knock(http.MethodGet, with(func(q url.Values) { q.Del("code"); q.Del("iss"); q.Set("error", "access_denied") }))
+		knock(http.MethodGet, with(func(q url.Values) { q.Del("code") }))
+		knock(http.MethodPost, real.Encode())
+		knock(http.MethodHead, real.Encode())
+		knock(http.MethodGet, real.Encode(), "Sec-Purpose", "prefetch")
+		knock(http.MethodGet, "%zz&;=&state")
+	}
+}
+
+// The same through the driver's own door.
+func TestHostileAnswers(t *testing.T) {
+	w := newWorld(t)
+	for i := range 2 {
+		w.as(fmt.Sprintf("as%d.example", i))
+	}
+	for i := range 20 {
+		w.protect(fmt.Sprintf("s%02d", i), fmt.Sprintf("as%d.example", i%2))
+	}
+	p := w.start(nil)
+	sub := p.Subscribe()
+	var wg sync.WaitGroup
+	for _, o := range p.Prepare(t.Context(), w.targets, ModeAll, Redirect{}, nil) {
+		page, err := w.consent(t.Context(), o.Login)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := u.Query()
+		for range 3 {
+			wg.Go(func() {
+				for _, bad := range [][3]string{
+					{q.Get("state"), q.Get("code"), "https://evil.example"}, {"guess", q.Get("code"), q.Get("iss")}, {"", "x", ""},
+				} {
+					if _, err := p.Complete(t.Context(), bad[0], code(bad[1]), bad[2]); err == nil {
+						t.Errorf("%v was taken", bad)
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			if _, err := p.Complete(t.Context(), q.Get("state"), code(q.Get("code")), q.Get("iss")); err != nil {
+				t.Errorf("%s: %v", o.Server, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range phases(t, sub) {
+		if diff := cmp.Diff([]string{"discovering", "awaiting_consent", "exchanging", "connected"}, got); diff != "" {
+			t.Errorf("events of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, tg := range w.targets {
+		if err := w.callable(p, tg); err != nil {
+			t.Errorf("%s: %v", tg.Server.Name, err)
+		}
+	}
+}
+
+func TestContextOfTheCallerEnds(t *testing.T) {
+	w := newWorld(t)
+	w.as("as.example")
+	w.protect("a", "as.example")
+	p := w.start(nil)
+	o := p.Prepare(t.Context(), w.targets, ModeAll, Redirect{}, nil)[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Complete(ctx, o.Login.State, code("c"), "https://as.example"); err == nil || errors.Is(err, auth.ErrUnknownState) {
+		t.Errorf("Complete with an ended context: %v", err)
+	}
+}
