@@ -51,7 +51,9 @@ func covers(list [][]byte, page []byte) bool {
 	return true
 }
 
-// filter leaves out what may not be seen and renames what config renames.
+// filter leaves out what may not be seen and renames what config renames. A tool that
+// stands on the page in another form than the gate has compared with its pin is
+// shown in the form that was.
 func (v *single) filter(page []byte, listing policy.Listing, sel selection) []byte {
 	shown := make(map[string]policy.Tool, len(listing.Tools))
 	for _, t := range listing.Tools {
@@ -72,9 +74,10 @@ func (v *single) filter(page []byte, listing policy.Listing, sel selection) []by
 			same = false
 		case t.Name != t.Own:
 			same = false
-			out = append(out, jsonx.Set(e.Value, "name", jsonx.Quote(t.Name)))
+			out = append(out, jsonx.Set(t.Definition, "name", jsonx.Quote(t.Name)))
 		default:
-			out = append(out, e.Value)
+			same = same && bytes.Equal(e.Value, t.Definition)
+			out = append(out, t.Definition)
 		}
 	}
 	if same {

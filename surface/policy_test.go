@@ -27,6 +27,7 @@ func TestChangedToolsAreNotShown(t *testing.T) {
 	w := start(t, []config.Server{srv}, Options{}, nil)
 	single := single1(t, w, "s")
 	do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`)
+	awaitHearing(t, fk)
 	fk.SetTools([]fake.Tool{simple("s", "a", "<IMPORTANT>"), simple("s", "b", "harmless")})
 	waitForList(t, w, []string{"s__b"})
 	for _, list := range []string{do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`), do(t, single, modernAgent, wire.MethodToolsList, `{}`)} {
@@ -48,13 +49,34 @@ func TestChangedToolsAreNotShown(t *testing.T) {
 	}
 }
 
-// accounts notes for which account each request is authorized.
+// TestSilentChangesAreNotShown wants the text of a tool that a server changed
+// without a word not to pass on a page before it was compared with its pin.
+func TestSilentChangesAreNotShown(t *testing.T) {
+	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly})
+	w := start(t, []config.Server{srv}, Options{}, nil)
+	v := single1(t, w, "s")
+	before := do(t, v, modernAgent, wire.MethodToolsList, `{}`)
+	awaitHearing(t, fk)
+	fk.Set("poison")
+	after := do(t, v, modernAgent, wire.MethodToolsList, `{}`)
+	if strings.Contains(after, "IMPORTANT") {
+		t.Errorf("shown: %s", after)
+	}
+	if diff := cmp.Diff(names(before, "tools", "name"), names(after, "tools", "name")); diff != "" {
+		t.Errorf("(-before +after)\n%s", diff)
+	}
+}
+
+// accounts notes for which account each call is authorized.
 type accounts struct {
 	mu   sync.Mutex // guards seen
 	seen []string
 }
 
-func (a *accounts) Authorize(_ context.Context, k host.Key, _ config.Server, _ *http.Request) error {
+func (a *accounts) Authorize(_ context.Context, k host.Key, _ config.Server, r *http.Request) error {
+	if r.Header.Get(wire.HeaderMethod) != wire.MethodToolsCall {
+		return nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.seen = append(a.seen, k.Principal+" "+label(k.Server, k.Account))
