@@ -26,6 +26,12 @@ func (h *Host) lookup(o *Options) config.Lookup {
 			l.Env = os.LookupEnv
 		}
 	}
+	if l.Secret == nil {
+		l.Secret = h.secret
+	}
+	if l.Input == nil {
+		l.Input = h.input(o.Prompt.Input)
+	}
 	if l.Command == nil {
 		l.Command = h.runCommand
 	}
