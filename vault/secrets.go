@@ -66,6 +66,19 @@ func (s *Secrets) Get(ctx context.Context, name string) (Secret, error) {
 	return NewSecret(string(rec.Data)), nil
 }
 
+// Names lists the names of all secrets. It needs no key.
+func (s *Secrets) Names(ctx context.Context) ([]string, error) {
+	recs, err := Unsealed(s.store).List(ctx, KindSecret, s.principal)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		return nil, fmt.Errorf("list secrets: %w", err)
+	}
+	names := make([]string, 0, len(recs))
+	for _, rec := range recs {
+		names = append(names, rec.Name)
+	}
+	return names, nil
+}
+
 // List tells of all secrets, in the order of their names. Those that do not open
 // are told of too.
 func (s *Secrets) List(ctx context.Context) ([]SecretInfo, error) {

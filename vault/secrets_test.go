@@ -72,6 +72,9 @@ func TestSecretsWithoutTheKey(t *testing.T) {
 	if err != nil || len(list) != 2 || !errors.Is(list[0].Problem, vault.ErrNoKey) || list[0].Fingerprint != "" {
 		t.Fatalf("List = %+v, %v; want two with ErrNoKey", list, err)
 	}
+	if names, err := secrets.Names(ctx); err != nil || len(names) != 2 || names[0] != "a" {
+		t.Errorf("Names = %q, %v", names, err)
+	}
 	if err := secrets.Remove(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}

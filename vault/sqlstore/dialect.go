@@ -11,7 +11,7 @@ import (
 type dialect struct {
 	// marks replaces {now}, the database's time in milliseconds, {share}, a row
 	// lock against writers, {next}, the statement that draws a version and the
-	// time, and the placeholders.
+	// time, {given}, which lets a row bring its own number, and the placeholders.
 	marks *strings.Replacer
 	// oneWriter is set when the database has one writer at a time: waiting for
 	// the turn in the process is then kinder than asking the database again.
@@ -25,6 +25,11 @@ type dialect struct {
 	version func(ctx context.Context, q querier) (int, error)
 	// setVersion writes it.
 	setVersion func(ctx context.Context, q querier, version int) error
+	// last reads the newest version that was drawn.
+	last string
+	// settle makes all later versions and audit numbers larger than what there
+	// is, after rows were brought over with their own.
+	settle func(ctx context.Context, q querier, version int64) error
 	// classify tells what an error of the driver means.
 	classify func(err error) problem
 }

@@ -29,6 +29,7 @@ func postgresDialect() *dialect {
 		marks: strings.NewReplacer(
 			"{now}", postgresNow,
 			"{share}", "FOR SHARE",
+			"{given}", "OVERRIDING SYSTEM VALUE",
 			"{next}", "SELECT nextval('usher_sequence'), "+postgresNow,
 		),
 		steps: func(m migration) (up, down []string) { return m.postgresUp, m.postgresDown },
@@ -36,6 +37,8 @@ func postgresDialect() *dialect {
 		guard:      `SELECT pg_advisory_xact_lock(hashtext('usher migration ' || current_schema()))`,
 		version:    postgresVersion,
 		setVersion: setPostgresVersion,
+		last:       `SELECT last_value FROM usher_sequence`,
+		settle:     settlePostgres,
 		classify:   classifyPostgres,
 	}
 }
@@ -95,6 +98,14 @@ func setPostgresVersion(ctx context.Context, q querier, version int) error {
 		}
 	}
 	return nil
+}
+
+func settlePostgres(ctx context.Context, q querier, version int64) error {
+	if _, err := q.ExecContext(ctx, `SELECT setval('usher_sequence', GREATEST($1::bigint, last_value, 1)) FROM usher_sequence`, version); err != nil {
+		return err
+	}
+	_, err := q.ExecContext(ctx, `SELECT setval(pg_get_serial_sequence('usher_audit', 'seq'), GREATEST(max(seq), 1)) FROM usher_audit`)
+	return err
 }
 
 func classifyPostgres(err error) problem {

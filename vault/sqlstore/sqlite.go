@@ -29,6 +29,7 @@ func sqliteDialect(path string) *dialect {
 			"$", "?",
 			"{now}", "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)",
 			"{share}", "", // the one writer has the file to itself
+			"{given}", "",
 			"{next}", "UPDATE usher_sequence SET n = n + 1 WHERE id = 1"+
 				" RETURNING n, CAST(round(unixepoch('subsec') * 1000) AS INTEGER)",
 		),
@@ -38,7 +39,12 @@ func sqliteDialect(path string) *dialect {
 			return sqliteVersion(ctx, q, path)
 		},
 		setVersion: setSQLiteVersion,
-		classify:   classifySQLite,
+		last:       `SELECT n FROM usher_sequence WHERE id = 1`,
+		settle: func(ctx context.Context, q querier, version int64) error {
+			_, err := q.ExecContext(ctx, `UPDATE usher_sequence SET n = max(n, ?) WHERE id = 1`, version)
+			return err
+		},
+		classify: classifySQLite,
 	}
 }
 
