@@ -3,6 +3,7 @@ package bulk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -51,10 +52,26 @@ func (l live) Standing(ctx context.Context, t Target) (Standing, error) {
 		return out, err
 	}
 	err = l.e.Authorize(ctx, t.Account, t.Server, req)
-	if err != nil && !auth.NeedsPerson(err) {
+	if auth.NeedsPerson(err) {
+		return out, nil
+	}
+	if err != nil {
 		return out, err
 	}
-	out.Usable = err == nil
+	return l.stillGood(ctx, t, out)
+}
+
+// stillGood makes sure that a token which was due has been renewed: where that is not
+// possible right now, the engine goes on with the old one and lets the server decide.
+func (l live) stillGood(ctx context.Context, t Target, out Standing) (Standing, error) {
+	s, err := l.e.Status(ctx, t.Account)
+	if err != nil {
+		return out, err
+	}
+	if !s.Expires.IsZero() && !time.Now().Before(s.Expires) {
+		return out, fmt.Errorf("renew the login of %s: %w: %s; it is kept, try again later", t.Account, auth.ErrUnavailable, s.Trouble)
+	}
+	out.Usable = s.State == auth.StateOK
 	return out, nil
 }
 

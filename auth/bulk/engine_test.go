@@ -1,8 +1,6 @@
 package bulk
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/test/need"
@@ -357,18 +354,5 @@ func TestHostileAnswers(t *testing.T) {
 		if err := w.callable(p, tg); err != nil {
 			t.Errorf("%s: %v", tg.Server.Name, err)
 		}
-	}
-}
-
-func TestContextOfTheCallerEnds(t *testing.T) {
-	w := newWorld(t)
-	w.as("as.example")
-	w.protect("a", "as.example")
-	p := w.start(nil)
-	o := p.Prepare(t.Context(), w.targets, ModeAll, Redirect{}, nil)[0]
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := p.Complete(ctx, o.Login.State, code("c"), "https://as.example"); err == nil || errors.Is(err, auth.ErrUnknownState) {
-		t.Errorf("Complete with an ended context: %v", err)
 	}
 }
