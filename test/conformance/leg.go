@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,28 +24,56 @@ type leg struct {
 	floors   map[string]int
 	out      string // folder for the suite's results
 	prefix   string // only scenarios whose names begin so; empty is all
+	without  string // but not those whose names begin so; empty is none
 	login    string // the form of login that is judged: browser, paste or async
+
+	together   bool // all scenarios in one run of the suite, see playTogether
+	extensions bool // the extensions that no revision requires, instead of its requirements
 }
 
 // legs lists what is judged. A new side or way in is a new row here.
 func legs(via, client string, floors floors) []leg {
 	var all []leg
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
-		for _, login := range []string{"browser", "paste", "async"} {
-			l := leg{
-				side: "client", revision: revision, via: via, login: login,
-				command: client + " --login " + login, floors: floors["client-default"],
-			}
-			if login != "browser" {
-				l.prefix = "auth/" // the others do not log in
-			}
+		all = append(all, leg{
+			side: "client", revision: revision, via: via,
+			command: client, floors: floors["client-default"], without: "auth/",
+		})
+	}
+	for _, login := range []string{"browser", "paste", "async"} {
+		l := leg{
+			side: "client", via: via, login: login, command: client + " --login " + login,
+			floors: floors["client-default"], prefix: "auth/", together: true,
+		}
+		for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+			l.revision = revision
 			all = append(all, l)
 		}
+		l.extensions = true
+		all = append(all, l)
 	}
 	return all
 }
 
-func (l leg) name() string { return l.side + "-" + l.via + "-" + l.login + "-" + l.revision }
+func (l leg) name() string {
+	parts := []string{l.side, l.via, l.login, l.revision}
+	if l.extensions {
+		parts = append(parts, "extensions")
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-")
+}
+
+// title is the leg in words, for the report.
+func (l leg) title() string {
+	title := fmt.Sprintf("usher as %s, %s, revision %s", l.side, l.via, l.revision)
+	if l.extensions {
+		title = fmt.Sprintf("usher as %s, %s, extensions", l.side, l.via)
+	}
+	if l.login != "" {
+		title += ", login by " + l.login
+	}
+	return title
+}
 
 const (
 	width = 2 // scenarios at once: each is a Node process, and CI has two cores
@@ -60,13 +89,17 @@ var timing = map[string]string{"sse-retry": "client-sse-retry-timing"}
 
 // play runs the leg's scenarios and returns their results in the suite's order.
 func (l leg) play(ctx context.Context, s suite, only *regexp.Regexp) (results []result, err error) {
+	if l.together {
+		return l.playTogether(ctx, s, only)
+	}
 	all, err := s.scenarios(ctx, l.side, l.revision)
 	if err != nil {
 		return nil, err
 	}
 	var covered []scenario
 	for _, sc := range all {
-		if strings.HasPrefix(sc.name, l.prefix) && (only == nil || only.MatchString(sc.name)) {
+		left := l.without != "" && strings.HasPrefix(sc.name, l.without)
+		if !left && strings.HasPrefix(sc.name, l.prefix) && (only == nil || only.MatchString(sc.name)) {
 			covered = append(covered, sc)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // report prints one leg as a table, then everything known about what failed.
 func report(w io.Writer, l leg, results []result) {
-	fmt.Fprintf(w, "\nusher as %s, %s, login by %s, revision %s\n", l.side, l.via, l.login, l.revision)
+	fmt.Fprintf(w, "\n%s\n", l.title())
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range results {
 		fmt.Fprintf(table, "  %s\t%s\t%d checks (floor %d)\t%.1f s\t%s\n",

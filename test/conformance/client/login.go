@@ -102,7 +102,7 @@ func (s *hosted) loggedIn(ctx context.Context, do func() error) error {
 }
 
 // patience is how long the person looks at a page that does not let them in.
-const patience = 3 * time.Second
+const patience = 4 * time.Second
 
 func (s *hosted) patiently(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
