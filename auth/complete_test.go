@@ -145,7 +145,7 @@ func TestStrangeCallbacks(t *testing.T) {
 	for name, cb := range map[string]Callback{
 		"nothing":      {},
 		"no state":     {Code: good.Code, Iss: good.Iss, HasIss: true},
-		"wrong state":  {State: "x" + good.State[1:], Code: good.Code, Iss: good.Iss, HasIss: true},
+		"wrong state":  {State: "!" + good.State[1:], Code: good.Code, Iss: good.Iss, HasIss: true},
 		"state prefix": {State: good.State[:20], Code: good.Code, Iss: good.Iss, HasIss: true},
 		"no code":      {State: good.State, Iss: good.Iss, HasIss: true},
 		"other's no":   {State: "other", Error: "access_denied", Iss: good.Iss, HasIss: true},

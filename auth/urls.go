@@ -20,6 +20,8 @@ func checkEndpoint(what, raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%s has the scheme %q; only https is taken", what, clean(u.Scheme, 20))
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("%s names no host", what)
+	case !plainHost(u):
+		return nil, fmt.Errorf("%s has a host name with characters that host names do not have", what)
 	case u.User != nil:
 		return nil, fmt.Errorf("%s holds a user name", what)
 	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f }):
@@ -28,6 +30,17 @@ func checkEndpoint(what, raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%s at %s is not encrypted; http is taken on loopback only", what, clean(u.Host, 100))
 	}
 	return u, nil
+}
+
+// plainHost reports whether the host is a name or an address and nothing cleverer:
+// net/url lets quotes and ampersands through.
+func plainHost(u *url.URL) bool {
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return true
+	}
+	return !strings.ContainsFunc(u.Hostname(), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_'
+	})
 }
 
 // pageURL makes an address that a person's browser may be sent to: checked like an
