@@ -25,7 +25,9 @@ func (a *app) running(ctx context.Context, pid int) ([]control.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	peers, err := control.Peers(ctx, dirs.Run)
+	// Who does not answer is taken for dead, and its socket removed: that must not
+	// happen because of a Ctrl-C here.
+	peers, err := control.Peers(context.WithoutCancel(ctx), dirs.Run)
 	if err != nil || pid == 0 {
 		return peers, err
 	}
