@@ -80,7 +80,7 @@ func openStore(ctx context.Context, o *Options, dirs config.Dirs) (vault.Store, 
 		return nil, nil, err
 	}
 	keys := vault.NewKeys(store, vault.KeyOptions{
-		Setting: set.Key, File: filepath.Join(dirs.State, keyFile), Keychain: o.Keychain,
+		Setting: set.Key, Refuse: o.Config.Usher.Problem, File: filepath.Join(dirs.State, keyFile), Keychain: o.Keychain,
 		Env: sys.LookupEnv, Passphrase: o.Prompt.Passphrase,
 	})
 	return vault.Sealed(store, keys), keys, nil

@@ -18,6 +18,8 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
@@ -26,6 +28,7 @@ import (
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/process"
+	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/upstream"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -87,6 +90,24 @@ type Host struct {
 	rings     rings
 	called    lastCalls
 	closing   sync.Once
+
+	// What agents see, made when it is first asked for.
+	surfaceOnce   sync.Once
+	surface       atomic.Pointer[surface.Surface]
+	clientVersion string
+	events        *event.Bus[event.Event]
+	log           *slog.Logger
+
+	// What runs beside requests ends with life.
+	life       context.Context
+	end        context.CancelFunc
+	background sync.WaitGroup
+	accounts   struct {
+		mu       sync.Mutex // guards what follows
+		at       time.Time
+		reading  bool
+		byServer map[string][]string
+	}
 }
 
 // Open wires a host. Nothing is started and nothing is reached before it is used.
@@ -106,7 +127,11 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: o.Config, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local)}
+	h := &Host{
+		cfg: o.Config, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local),
+		clientVersion: o.ClientVersion, events: o.Events, log: o.Log,
+	}
+	h.life, h.end = context.WithCancel(context.Background())
 	if h.store == nil {
 		if h.store, h.keys, err = openStore(ctx, &o, dirs); err != nil {
 			return nil, err
@@ -135,6 +160,9 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		Approved:     h.approved,
 		OnNotification: func(k host.Key, m wire.Message) {
 			h.gate.Notified(k, m)
+			if s := h.surface.Load(); s != nil {
+				s.Notified(k, m)
+			}
 		},
 		Connection: h.connection(o),
 		Events:     o.Events,
@@ -170,10 +198,17 @@ func (h *Host) onCall(events *event.Bus[event.Event]) func(policy.Finished) {
 // connection is what every connection starts from.
 func (h *Host) connection(o *Options) func(host.Key) upstream.Options {
 	return func(k host.Key) upstream.Options {
-		return upstream.Options{
+		opt := upstream.Options{
 			ClientName: o.ClientName, ClientVersion: o.ClientVersion, Capabilities: o.Capabilities,
 			Stderr: h.rings.of(k),
 		}
+		if s := h.surface.Load(); s != nil {
+			opt.Capabilities = s.LaneCapabilities(k)
+			opt.OnRequest = func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+				return s.LaneAsk(ctx, k, method, params)
+			}
+		}
+		return opt
 	}
 }
 
@@ -210,6 +245,11 @@ func (h *Host) Gate() *policy.Gate { return h.gate }
 func (h *Host) Close() error {
 	var err error
 	h.closing.Do(func() {
+		h.end()
+		h.background.Wait()
+		if s := h.surface.Load(); s != nil {
+			s.Close()
+		}
 		if h.gate != nil {
 			h.gate.Close(context.Background())
 		}

@@ -32,12 +32,13 @@ func (a *app) commands(root *cobra.Command) {
 		&cobra.Group{ID: "config", Title: "Configure:"},
 	)
 	root.AddCommand(
-		newCmdLogin(a), newCmdLogout(a), newCmdAuth(a),
+		newCmdLogin(a), newCmdLogout(a), newCmdAuth(a), newCmdServe(a), newCmdToken(a), newCmdSurface(a),
 		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdSearch(a), newCmdDiscover(a), newCmdDemo(a), newCmdFake(),
 		newCmdStatus(a), newCmdDoctor(a), newCmdLogs(a), newCmdReload(a), newCmdStop(a), newCmdHold(a),
 		newCmdPins(a),
 		newCmdAdd(a), newCmdRemove(a), newCmdList(a), newCmdApprove(a),
 		newCmdImport(a), newCmdExport(a), newCmdAllow(a), newCmdDeny(a),
+		newCmdSecret(a), newCmdKey(a), newCmdStore(a),
 		newCmdVersion(a), newCmdCompletion(a),
 	)
 }
@@ -77,7 +78,7 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 	}
 	opt := &usher.Options{
 		Config: cfg, Load: a.loadOptions(), Log: a.logger(), Executable: a.io.Executable,
-		ClientVersion: Version().Number,
+		ClientVersion: Version().Number, Prompt: a.prompt(),
 	}
 	if a.io.InTTY {
 		opt.Capabilities = []byte(elicitation)

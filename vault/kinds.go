@@ -12,6 +12,7 @@ const (
 	KindPin      = "pin"      // the hash of a tool's definition
 	KindBudget   = "budget"   // counters of calls and tokens
 	KindStep     = "step"     // remembered step-up attempts
+	KindToken    = "token"    // the hash of a token that lets an agent in
 	KindKey      = "key"      // the data key, itself wrapped by the master key
 )
 
@@ -20,7 +21,7 @@ const (
 // forgotten new kind is sealed, not exposed.
 func HoldsSecrets(kind string) bool {
 	switch kind {
-	case KindApproval, KindEra, KindCatalog, KindPin, KindBudget, KindStep:
+	case KindApproval, KindEra, KindCatalog, KindPin, KindBudget, KindStep, KindToken:
 		return false
 	case KindKey:
 		// Wrapped by the master key already; sealing it with itself would lock

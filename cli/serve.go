@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/surface"
+)
+
+type serveOptions struct {
+	http, only, profile, surface, auth, publicURL string
+	stdio                                         bool
+}
+
+func newCmdServe(a *app) *cobra.Command {
+	var o serveOptions
+	c := &cobra.Command{
+		Use: "serve", Short: "Serve your servers to agents, as one MCP server", GroupID: "use", Args: exactly(0),
+		Long: `Serve all servers to agents as one MCP server: on standard input and output (one
+line in a client's configuration), or over HTTP with --http.
+
+Over HTTP: /mcp is the surface chosen for this gateway, /direct/mcp has all tools
+under their own names, /meta/mcp one small tool that stands for all, /servers/NAME/mcp
+one server untouched, /profiles/NAME/mcp a profile. Only this machine may come in
+unless --auth says who may.`,
+		Example: `  usher serve                                   for an agent that starts it
+  usher serve --only github                     one server, untouched
+  usher serve --http 127.0.0.1:7331             for many agents on this machine
+  usher serve --http 0.0.0.0:7331 --auth token  for others, with: usher token mint`,
+		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.http, "http", "", "listen on this `address`, such as 127.0.0.1:7331")
+	f.BoolVar(&o.stdio, "stdio", false, "serve standard input and output beside --http")
+	f.StringVar(&o.only, "only", "", "serve only this `server`, untouched (stdio)")
+	f.StringVar(&o.profile, "profile", "", "serve this `profile` (stdio)")
+	f.StringVar(&o.surface, "surface", "", "auto, meta or direct")
+	f.StringVar(&o.auth, "auth", "", "who may come in: none, token or oidc")
+	f.StringVar(&o.publicURL, "public-url", "", "how agents reach it from outside, such as https://usher.example.com")
+	c.MarkFlagsMutuallyExclusive("only", "profile")
+	return c
+}
+
+func (a *app) serve(ctx context.Context, o serveOptions) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	g := &cfg.Usher.Gateway
+	switch {
+	case cfg.Usher.Problem != nil:
+		return fmt.Errorf("the settings cannot be used, and rules may be missing: %w", cfg.Usher.Problem)
+	case o.surface == "", o.surface == "auto", o.surface == "meta", o.surface == "direct":
+	default:
+		return usagef("--surface auto, meta or direct", "there is no surface %q", o.surface)
+	}
+	override(&g.HTTP, o.http)
+	override(&g.Surface, o.surface)
+	override(&g.Auth.Mode, o.auth)
+	override(&g.PublicURL, o.publicURL)
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	who, err := h.Authenticator(g.Auth, g.PublicURL)
+	if err != nil {
+		return usagef("usher serve --help", "%v", err)
+	}
+	return a.whileSteered(h, func() error {
+		if g.HTTP == "" {
+			return a.serveStdio(ctx, h, o)
+		}
+		return a.serveHTTP(ctx, h, o, g.HTTP, who)
+	})
+}
+
+// override puts a flag over a setting.
+func override(setting *string, flag string) {
+	if flag != "" {
+		*setting = flag
+	}
+}
+
+func (a *app) serveStdio(ctx context.Context, h *usher.Host, o serveOptions) error {
+	view, err := chosenView(h, o)
+	if err != nil {
+		return err
+	}
+	g := h.Gateway(nil)
+	defer g.Close()
+	return g.ServeStdio(ctx, view, a.io.In, a.io.Out)
+}
+
+func chosenView(h *usher.Host, o serveOptions) (surface.View, error) {
+	switch {
+	case o.only != "":
+		return h.Surface().Server(o.only)
+	case o.profile != "":
+		return h.Surface().Profile(o.profile)
+	}
+	view, _ := h.Surface().Auto()
+	return view, nil
+}
+
+func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr string, who gateway.Authenticator) error {
+	if err := gateway.CheckListen(addr, who != nil); err != nil {
+		return withHint(err, "usher serve --http %s --auth token, then: usher token mint", addr)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return withHint(err, "choose another address with --http")
+	}
+	g := h.Gateway(who)
+	a.note("serving http://%s/mcp", l.Addr())
+	mux := http.NewServeMux()
+	mux.Handle("/oauth/callback", h.CallbackHandler())
+	mux.Handle("/", g.Handler())
+	if o.stdio {
+		go func() {
+			view, err := chosenView(h, o)
+			if err == nil {
+				err = g.ServeStdio(ctx, view, a.io.In, a.io.Out)
+			}
+			if err != nil && ctx.Err() == nil {
+				a.report(err)
+			}
+		}()
+	}
+	return g.Serve(ctx, l, mux)
+}

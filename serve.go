@@ -1,0 +1,66 @@
+package usher
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// Surface is what agents see of this host. It is made when it is first asked for
+// and ends with the Host.
+func (h *Host) Surface() *surface.Surface {
+	h.surfaceOnce.Do(func() {
+		s := h.cfg.Usher.Gateway
+		opt := &surface.Options{
+			Hosted: &hosted{h.hosted, h}, Logins: &logins{h}, Mode: s.Surface, TokenBudget: s.TokenBudget,
+			Separator: s.Separator, Profiles: map[string]surface.Profile{}, Version: h.clientVersion, Events: h.events, Log: h.log,
+		}
+		for name, p := range s.Profiles {
+			opt.Profiles[name] = surface.Profile(p)
+		}
+		h.surface.Store(surface.New(h.gate, opt))
+	})
+	return h.surface.Load()
+}
+
+// Gateway serves this host to agents. auth says who may come in: nil lets in
+// everybody on this machine. The caller closes it.
+func (h *Host) Gateway(auth gateway.Authenticator) *gateway.Gateway {
+	s := h.cfg.Usher.Gateway
+	return gateway.New(h.Surface(), &gateway.Options{
+		Auth: auth, Hosts: s.AllowedHosts, Origins: s.AllowedOrigins, Logins: &logins{h},
+		MaxBody: s.MaxBodyBytes, MaxCalls: s.MaxConcurrentCalls, SessionIdle: s.SessionIdle, Grace: s.DrainTimeout, Log: h.log,
+	})
+}
+
+// Tokens are the tokens with which agents come in.
+func (h *Host) Tokens() *gateway.Tokens { return gateway.NewTokens(tokenStore{h.store}) }
+
+// Authenticator makes what the settings say about who may come in; nil means that
+// nobody has to say who they are.
+func (h *Host) Authenticator(s config.GatewayAuth, publicURL string) (gateway.Authenticator, error) {
+	switch s.Mode {
+	case "", "none":
+		return nil, nil
+	case "token":
+		return h.Tokens(), nil
+	case "oidc":
+		opt := gateway.OAuthOptions{Issuer: s.Issuer, URL: publicURL, Scopes: s.Scopes, Client: &http.Client{Timeout: 10 * time.Second}}
+		if s.Audience != "" {
+			opt.Audiences = []string{s.Audience}
+		}
+		byJWT, err := gateway.NewOAuth(opt)
+		if err != nil {
+			return nil, err
+		}
+		return gateway.AnyOf{h.Tokens(), byJWT}, nil
+	}
+	return nil, fmt.Errorf("unknown way to authenticate %q; use none, token or oidc", s.Mode)
+}
+
+// CallbackHandler takes the answers of consent pages for a hosted gateway.
+func (h *Host) CallbackHandler() http.Handler { return h.engine.CallbackHandler() }

@@ -1,0 +1,48 @@
+package usher
+
+import (
+	"context"
+	"errors"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+// tokenStore keeps the hashes of minted tokens in the store. They belong to the
+// gateway, not to a principal: a token says itself whose it is.
+type tokenStore struct{ records vault.Records }
+
+func tokenKey(id string) vault.Key { return vault.LocalKey(vault.KindToken, id) }
+
+// Load returns a record, nil when there is none.
+func (t tokenStore) Load(ctx context.Context, id string) ([]byte, error) {
+	r, err := t.records.Get(ctx, tokenKey(id))
+	if errors.Is(err, vault.ErrNotFound) {
+		return nil, nil
+	}
+	return r.Data, err
+}
+
+// Save writes a new record.
+func (t tokenStore) Save(ctx context.Context, id string, record []byte) error {
+	_, err := t.records.Put(ctx, tokenKey(id), record, 0)
+	return err
+}
+
+// Remove deletes a record and reports whether there was one.
+func (t tokenStore) Remove(ctx context.Context, id string) (bool, error) {
+	_, err := t.records.Take(ctx, tokenKey(id))
+	if errors.Is(err, vault.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// All returns every record.
+func (t tokenStore) All(ctx context.Context) ([][]byte, error) {
+	list, err := t.records.List(ctx, vault.KindToken, "")
+	out := make([][]byte, len(list))
+	for i, r := range list {
+		out[i] = r.Data
+	}
+	return out, err
+}
