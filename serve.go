@@ -63,4 +63,6 @@ func (h *Host) Authenticator(s config.GatewayAuth, publicURL string) (gateway.Au
 }
 
 // CallbackHandler takes the answers of consent pages for a hosted gateway.
-func (h *Host) CallbackHandler() http.Handler { return h.engine.CallbackHandler() }
+func (h *Host) CallbackHandler() http.Handler {
+	return h.engine.CallbackHandler(func(*http.Request) string { return h.principal })
+}

@@ -143,8 +143,7 @@ func (s suite) client(ctx context.Context, l leg, sc scenario, dir string) run {
 func (s suite) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.node, append([]string{s.script}, args...)...)
 	preload := filepath.Join(s.root, "test", "conformance", "loopback.cjs")
-	browser := filepath.Join(s.root, "test", "conformance", "browser.sh")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("NODE_OPTIONS=--require %q", preload), "NO_COLOR=1", "BROWSER="+browser)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("NODE_OPTIONS=--require %q", preload), "NO_COLOR=1")
 	cmd.WaitDelay = 2 * time.Second
 	endWhole(cmd)
 	return cmd

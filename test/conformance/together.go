@@ -79,7 +79,8 @@ func (s suite) clients(ctx context.Context, l leg, what []string) (run, map[stri
 	defer cancel()
 	notes := filepath.Join(l.out, "exits.txt")
 	cmd := s.command(ctx, append([]string{"client", "--command", l.command, "-o", l.out, "--timeout", "110000"}, what...)...)
-	cmd.Env = append(cmd.Env, exitsVariable+"="+notes, slotsVariable+"="+l.out)
+	program, _, _ := strings.Cut(l.command, " ")
+	cmd.Env = append(cmd.Env, exitsVariable+"="+notes, slotsVariable+"="+l.out, "BROWSER="+program+" browse")
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	err := cmd.Run()

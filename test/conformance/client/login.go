@@ -166,6 +166,24 @@ func consent(ctx context.Context, address string) (string, error) {
 	return landed, nil
 }
 
+// browse is the person's browser: it opens the page once and follows where it
+// leads.
+func browse(ctx context.Context, address string) error {
+	landed, err := consent(ctx, address)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, landed, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
 // completeElsewhere lets another process that shares the store finish the login.
 func (s *hosted) completeElsewhere(ctx context.Context, landed string) error {
 	exe, err := os.Executable()

@@ -37,8 +37,8 @@ var errUsage = errors.New("usage: client [--via library|gateway] [--login browse
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if len(os.Args) == 4 && os.Args[1] == "complete" {
-		if err := complete(ctx, os.Args[2], os.Args[3]); err != nil {
+	if helped, err := help(ctx, os.Args[1:]); helped {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "client:", err)
 			os.Exit(1)
 		}
@@ -60,6 +60,18 @@ func main() {
 	}
 	noteExit(os.Getenv("USHER_CONFORMANCE_EXITS"), os.Getenv("MCP_CONFORMANCE_SCENARIO"), code)
 	os.Exit(code)
+}
+
+// help plays the other parts of a login: the process that finishes it, and the
+// person's browser.
+func help(ctx context.Context, args []string) (helped bool, err error) {
+	switch {
+	case len(args) == 3 && args[0] == "complete":
+		return true, complete(ctx, args[1], args[2])
+	case len(args) == 2 && args[0] == "browse":
+		return true, browse(ctx, args[1])
+	}
+	return false, nil
 }
 
 // noteExit leaves the exit code where the runner finds it: when it runs scenarios
