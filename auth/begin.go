@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,25 +197,28 @@ func (b *begun) authorizeParams() map[string]string {
 // redirectFor decides where the answer comes back to, and begins to listen there
 // if this process is to take it.
 func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (redirect, error) {
-	fixed, class := opt.Redirect, classFixed
-	if fixed == "" {
-		fixed = oauthOf(srv).RedirectURI
-	}
-	if fixed == "" && e.opt.PublicCallback != "" {
-		fixed, class = e.opt.PublicCallback, classWeb
-	}
-	if fixed == "" {
+	to, ok := e.fixedRedirect(srv, opt)
+	if !ok {
 		address, err := e.loopbackAddress(ctx, opt.Listen)
 		return redirect{uri: address, class: classLoopback}, err
 	}
-	u, err := url.Parse(fixed)
+	u, err := url.Parse(to.uri)
 	if err != nil || u.Host == "" || u.Fragment != "" {
 		return redirect{}, errors.New("oauth.redirectUri is not an absolute address without fragment")
 	}
-	if opt.Listen && class == classFixed {
+	if opt.Listen && to.class == classFixed {
 		if err := e.listener.listenOn(e, u); err != nil {
 			return redirect{}, err
 		}
 	}
-	return redirect{uri: fixed, class: class}, nil
+	return to, nil
+}
+
+// fixedRedirect is the redirect address that does not depend on the process, if
+// there is one.
+func (e *Engine) fixedRedirect(srv config.Server, opt LoginOptions) (redirect, bool) {
+	if fixed := cmp.Or(opt.Redirect, oauthOf(srv).RedirectURI); fixed != "" {
+		return redirect{uri: fixed, class: classFixed}, true
+	}
+	return redirect{uri: e.opt.PublicCallback, class: classWeb}, e.opt.PublicCallback != ""
 }

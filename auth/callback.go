@@ -12,11 +12,21 @@ import (
 
 // CallbackHandler takes the answers of consent pages, for a gateway that serves
 // them at its public address. It is as indifferent to strangers as the loopback
-// listener is: only a GET with the state of a waiting login does anything.
-func (e *Engine) CallbackHandler() http.Handler { return http.HandlerFunc(e.callback) }
+// listener is: only a GET with the state of a waiting login does anything. Who says
+// whose browser a request comes from, so that nobody finishes a login that somebody
+// else began; nil does not ask.
+func (e *Engine) CallbackHandler(who func(*http.Request) (principal string)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		principal := ""
+		if who != nil {
+			principal = who(r)
+		}
+		e.callback(w, r, principal)
+	})
+}
 
 // callback answers one request at the redirect address.
-func (e *Engine) callback(w http.ResponseWriter, r *http.Request) {
+func (e *Engine) callback(w http.ResponseWriter, r *http.Request, principal string) {
 	switch {
 	case r.Method == http.MethodHead || r.Method == http.MethodOptions:
 		writePage(w, http.StatusOK, pageStray) // looks, and must not consume
@@ -39,6 +49,7 @@ func (e *Engine) callback(w http.ResponseWriter, r *http.Request) {
 		writePage(w, http.StatusBadRequest, pageStray)
 		return
 	}
+	cb.Principal = principal
 	e.showOutcome(w, e.completeOnce(r.Context(), cb))
 }
 

@@ -299,8 +299,14 @@ func TestPublicCallback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stranger := w.e.CallbackHandler(func(*http.Request) string { return "somebody else" })
 	rec := httptest.NewRecorder()
-	w.e.CallbackHandler().ServeHTTP(rec, httptest.NewRequest("GET", back.String(), nil))
+	stranger.ServeHTTP(rec, httptest.NewRequest("GET", back.String(), nil))
+	if rec.Code != 400 || w.tokens("") != 0 {
+		t.Errorf("somebody else finished the login: HTTP %d", rec.Code)
+	}
+	rec = httptest.NewRecorder()
+	w.e.CallbackHandler(nil).ServeHTTP(rec, httptest.NewRequest("GET", back.String(), nil))
 	if rec.Code != 200 || !strings.Contains(rec.Body.String(), pageDone.Title) {
 		t.Errorf("HTTP %d %s", rec.Code, rec.Body)
 	}

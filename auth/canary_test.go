@@ -69,7 +69,7 @@ func TestNoSecretIsSpoken(t *testing.T) {
 		}
 		for range 2 {
 			rec := httptest.NewRecorder()
-			w.e.CallbackHandler().ServeHTTP(rec, httptest.NewRequest("GET", back.String(), nil))
+			w.e.CallbackHandler(nil).ServeHTTP(rec, httptest.NewRequest("GET", back.String(), nil))
 			out.add(rec.Body.String(), rec.Header())
 			_, err := w.e.Paste(t.Context(), p.State, back.String())
 			out.add(err)

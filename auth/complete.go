@@ -28,6 +28,9 @@ type Callback struct {
 	// Complete has checked where they come from.
 	Error string
 	Words string
+	// Principal is whose browser brought the answer, where the caller knows: a
+	// login that somebody else began is then unknown. Empty: not known.
+	Principal string
 }
 
 // ReadCallback takes the parameters of a redirect apart. A parameter that stands
@@ -89,7 +92,7 @@ func (e *Engine) Complete(ctx context.Context, cb Callback) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Flow != FlowCode {
+	if p.Flow != FlowCode || cb.Principal != "" && cb.Principal != p.account().principal() {
 		return nil, ErrUnknownState
 	}
 	if err := p.checkIssuer(cb); err != nil {

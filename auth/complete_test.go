@@ -91,6 +91,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	cb := w.answer(p)
+	w.as.Set("token-slow=30") // all of them are under way at once
 	other := New(w.store, &Options{RoundTripper: w.net})
 	defer func() { _ = other.Close() }()
 	var wg sync.WaitGroup

@@ -63,8 +63,9 @@ func (e *Engine) Explain(ctx context.Context, a Account, srv config.Server, opti
 	}
 	x.Scopes = b.scopes
 	_, x.ScopesFrom = chooseScopes(oauthOf(srv), b.p)
-	if b.to, err = e.redirectFor(ctx, srv, LoginOptions{Redirect: b.opt.Redirect}); err != nil {
-		return x, err
+	var fixed bool
+	if b.to, fixed = e.fixedRedirect(srv, b.opt); !fixed {
+		b.to = redirect{uri: "http://127.0.0.1:PORT" + callbackPath, class: classLoopback}
 	}
 	if err := e.explainClient(ctx, b, x); err != nil {
 		return x, err

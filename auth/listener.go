@@ -240,7 +240,7 @@ func (l *listener) serve(e *Engine, ln net.Listener, port, path, id string) {
 		case !l.answers(port, r.URL.Path):
 			writePage(w, http.StatusNotFound, pageStray)
 		default:
-			e.callback(w, r)
+			e.callback(w, r, "")
 		}
 	})
 	srv := &http.Server{

@@ -60,6 +60,11 @@ func (e *Engine) Refused(ctx context.Context, a Account, srv config.Server, c Ch
 
 // noGrant is a refusal of a request without a credential.
 func (e *Engine) noGrant(ctx context.Context, a Account, srv config.Server, c Challenge) error {
+	for name := range srv.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return &NeedsLoginError{Account: a, Reason: "the server refuses the configured Authorization header", Command: "usher doctor " + a.String()}
+		}
+	}
 	if machineFlow(srv) == "" {
 		return needsLogin(a, "the server wants a login")
 	}

@@ -121,6 +121,9 @@ func chosenClient(p *provider, o config.OAuth) (client, bool, error) {
 	case o.ClientID != "":
 		c := client{ID: o.ClientID, Secret: keep(o.ClientSecret), Source: SourceConfigured, Audience: p.audienceOf()}
 		c.Method = pickMethod(p.meta.AuthMethods, o.ClientSecret != "")
+		if c.Method == methodNone && o.ClientSecret != "" {
+			c.Method = methodBasic // a secret that is configured is meant to be sent
+		}
 		if o.PrivateKey != "" {
 			c.Key, c.Method = keep(o.PrivateKey), methodJWT
 			if _, err := parseKey(o.PrivateKey); err != nil {

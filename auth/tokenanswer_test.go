@@ -221,3 +221,23 @@ func FuzzReadAnswer(f *testing.F) {
 		}
 	})
 }
+
+func FuzzEndpointAnswers(f *testing.F) {
+	f.Add(201, `{"client_id":"x","client_secret":"y","client_secret_expires_at":0}`)
+	f.Add(200, `{"device_code":"d","user_code":"u","verification_uri":"https://as.example/x","interval":5,"expires_in":600}`)
+	f.Add(400, `{"error":"invalid_redirect_uri"}`)
+	f.Add(200, `{"device_code":"d","user_code":"u","verification_uri":"javascript:x"}`)
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		resp := &http.Response{StatusCode: status, Header: http.Header{}, Request: httptest.NewRequest("POST", "https://as.example/x", nil)}
+		p := &provider{meta: &serverMetadata{TokenEndpoint: "https://as.example/token"}}
+		if r, err := readRegistration(resp, []byte(body), p, redirect{class: classLoopback}); err == nil && r.Client.ID == "" {
+			t.Error("a registration without a client")
+		}
+		q := &pending{Created: time.Now()}
+		if err := readDevice(resp, []byte(body), q, nil); err == nil {
+			if _, err := pageURL("page", q.Device.VerificationURI); err != nil || q.Device.Interval <= 0 {
+				t.Errorf("device %+v: %v", q.Device, err)
+			}
+		}
+	})
+}

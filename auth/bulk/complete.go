@@ -22,6 +22,9 @@ func (d *Driver) Complete(ctx context.Context, state string, code vault.Secret, 
 // (auth.ErrUnavailable) leave the login as it was; a refusal ends it.
 func (d *Driver) Answer(ctx context.Context, cb auth.Callback) (*auth.Login, error) {
 	f := d.tracked(cb.State)
+	if f != nil && cb.Principal != "" && cb.Principal != f.account.Principal {
+		return nil, auth.ErrUnknownState // somebody else's login is nobody's event
+	}
 	// An answer that names another server is not worth an event: it is either a
 	// mistake or an attack, and the engine will refuse it.
 	quiet := cb.HasIss && f != nil && f.Issuer != "" && cb.Iss != f.Issuer

@@ -56,6 +56,22 @@ func TestCompleteOnce(t *testing.T) {
 	})
 }
 
+// An answer from the browser of somebody else is unknown, and no event.
+func TestAnswerOfSomebodyElse(t *testing.T) {
+	d := newDriver(t, newScripted(nil), nil)
+	sub := d.Subscribe()
+	state := begin(t, d, "a")[0]
+	if _, err := d.Answer(t.Context(), auth.Callback{State: state, Code: code("c"), Principal: "eve"}); !errors.Is(err, auth.ErrUnknownState) {
+		t.Errorf("eve's: %v", err)
+	}
+	if _, err := d.Answer(t.Context(), auth.Callback{State: state, Code: code("c"), Principal: vault.Local}); err != nil {
+		t.Errorf("her own: %v", err)
+	}
+	if diff := cmp.Diff([]string{"discovering", "awaiting_consent", "exchanging", "connected"}, phases(t, sub)["a"]); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 // Twenty requests with the same answer trade one code.
 func TestSameAnswerManyTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

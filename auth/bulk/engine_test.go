@@ -216,7 +216,7 @@ func TestHostileCallbacks(t *testing.T) {
 
 func hostileRun(t *testing.T, w *world) {
 	p := w.start(nil)
-	callback := p.e.CallbackHandler()
+	callback := p.e.CallbackHandler(nil)
 	knock := func(method, query string, header ...string) int {
 		r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:1/callback?"+query, nil)
 		for i := 0; i+1 < len(header); i += 2 {
