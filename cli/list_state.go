@@ -37,7 +37,7 @@ func (a *app) listRows(ctx context.Context, cfg *config.Config, o listOptions) [
 		r.server = s.Masked()
 		// A definition nobody has agreed to gets no values, not even to be looked at.
 		if o.resolve && (r.state == stateOK || r.state == stateDisabled) {
-			resolved, err := s.Resolve(ctx, config.Lookup{Env: a.io.System.WithDefaults().LookupEnv})
+			resolved, err := s.Resolve(ctx, a.shownValues(cfg))
 			if err != nil {
 				r.state, r.reason, r.err = stateBroken, err.Error(), err
 			} else {

@@ -55,6 +55,9 @@ type KeyOptions struct {
 	// Setting is auto, keychain, passphrase, file:PATH or env:NAME. Default
 	// auto: the keychain if it answers, else the file File.
 	Setting string
+	// Refuse is set when the setting cannot be believed, for example because the
+	// configuration could not be read: no key is used or made then.
+	Refuse error
 	// File is where auto keeps the key when there is no keychain. Without it
 	// auto means keychain.
 	File string

@@ -45,6 +45,9 @@ func madeOf(name string, master []byte) made {
 
 // place reads a setting.
 func (k *Keys) place(setting string) (place, error) {
+	if k.opt.Refuse != nil {
+		return nil, &KeyError{Place: setting, Kind: ErrNoKey, Err: k.opt.Refuse, Next: "mend the configuration; `usher doctor` shows what is wrong"}
+	}
 	kind, rest, _ := strings.Cut(setting, ":")
 	switch {
 	case setting == "auto" && k.opt.File == "", setting == "keychain":

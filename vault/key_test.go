@@ -199,6 +199,20 @@ func TestKeyElsewhere(t *testing.T) {
 	}
 }
 
+// A setting that cannot be believed makes no key and opens nothing.
+func TestKeyRefused(t *testing.T) {
+	w := newWorld(t)
+	broken := errors.New("line 7 makes no sense")
+	keys := vault.NewKeys(w.store, vault.KeyOptions{Refuse: broken, File: w.stateFile(), Keychain: w.keychain})
+	_, err := vault.Sealed(w.store, keys).Put(t.Context(), grantKey("a"), nil, 0)
+	if !errors.Is(err, broken) || !errors.Is(err, vault.ErrNoKey) {
+		t.Errorf("Put = %v, want the reason", err)
+	}
+	if _, err := os.Stat(w.stateFile()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a key was made: %v", err)
+	}
+}
+
 // Nothing asks for the key as long as no secret is touched.
 func TestKeysAreLazy(t *testing.T) {
 	w := newWorld(t)
