@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/cookiejar"
@@ -307,6 +308,47 @@ func TestStreamKeepsAliveAndSaysNothingTwice(t *testing.T) {
 	}
 }
 
+// Closing ends streams at once, and a browser that went away leaves nothing behind.
+func TestStreamEndsWithThePage(t *testing.T) {
+	for name, end := range map[string]func(c *Consent, leave context.CancelFunc){
+		"closed": func(c *Consent, _ context.CancelFunc) { c.stop() },
+		"left":   func(_ *Consent, leave context.CancelFunc) { leave() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &stage{}
+				s.set("a", "https://as.example", bulk.PhaseAwaiting, "")
+				c := newPage(t, s, nil)
+				in := letIn(t, c)
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					_ = ask(c, "/connect/events", func(r *http.Request) {
+						r.AddCookie(in)
+						*r = *r.WithContext(ctx)
+					})
+				}()
+				synctest.Wait()
+				end(c, leave)
+				synctest.Wait()
+				select {
+				case <-ended:
+				default:
+					t.Error("the stream goes on")
+					leave()
+				}
+				if n := s.bus.Subscribers(); n != 0 {
+					t.Errorf("%d subscriptions left", n)
+				}
+			})
+		})
+	}
+}
+
+var _ Driver = (*bulk.Driver)(nil)
+
 func TestStreamsAreBounded(t *testing.T) {
 	s := &stage{}
 	s.set("a", "https://as.example", bulk.PhaseAwaiting, "")
@@ -347,11 +389,11 @@ func TestLinger(t *testing.T) {
 			t.Error("closed while one waits for its turn")
 		}
 		s.set("a", "", bulk.PhaseConnected, "")
-		time.Sleep(3*time.Second - 1)
+		time.Sleep(2 * time.Second)
 		if !open() {
 			t.Error("closed at once")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Second)
 		if open() {
 			t.Error("still open")
 		}

@@ -174,8 +174,11 @@ func TestRefusalsEndTheLogin(t *testing.T) {
 		err  error
 		want string
 	}{
-		"refused": {auth.Callback{Code: code("c-0123456789")}, fmt.Errorf("%w: invalid_grant c-0123456789", auth.ErrRefused),
-			"failed: refused by the authorization server: invalid_grant …"},
+		"refused": {
+			auth.Callback{Code: code("c-0123456789")},
+			fmt.Errorf("%w: invalid_grant c-0123456789", auth.ErrRefused),
+			"failed: refused by the authorization server: invalid_grant …",
+		},
 		"denied":   {auth.Callback{Error: "access_denied"}, nil, "failed: login to a: the authorization server answered access_denied"},
 		"panicked": {auth.Callback{Code: code("c")}, nil, ""},
 	} {

@@ -33,35 +33,49 @@ func (w *world) login(p *process, t Target) {
 	}
 }
 
+// later does harm once the token has run out.
+func later(harm func(*fake.AuthServer)) func(*fake.AuthServer) {
+	return func(as *fake.AuthServer) {
+		time.Sleep(2 * time.Hour)
+		harm(as)
+	}
+}
+
 func TestStanding(t *testing.T) {
 	for name, tt := range map[string]struct {
 		login bool
-		harm  func(w *world, as *fake.AuthServer)
+		harm  func(*fake.AuthServer)
 		want  Standing
 		err   error
 		modes map[Mode]string
 	}{
 		"none": {modes: map[Mode]string{ModeMissing: "pending s", ModeExpired: "skipped s no stored token"}},
-		"good": {login: true, want: Standing{Stored: true, Usable: true, Issuer: "https://as.example"},
-			modes: map[Mode]string{ModeMissing: "skipped s already connected", ModeExpired: "skipped s token still valid"}},
-		"renewed": {login: true, want: Standing{Stored: true, Usable: true, Issuer: "https://as.example"},
-			harm:  func(*world, *fake.AuthServer) { time.Sleep(2 * time.Hour) },
-			modes: map[Mode]string{ModeMissing: "skipped s already connected", ModeExpired: "skipped s token still valid"}},
-		"revoked": {login: true, want: Standing{Stored: true, Issuer: "https://as.example"},
-			harm:  func(_ *world, as *fake.AuthServer) { time.Sleep(2 * time.Hour); as.RevokeAll() },
-			modes: map[Mode]string{ModeMissing: "pending s", ModeExpired: "pending s"}},
+		"good": {
+			login: true, want: Standing{Stored: true, Usable: true, Issuer: "https://as.example"},
+			modes: map[Mode]string{ModeMissing: "skipped s already connected", ModeExpired: "skipped s token still valid"},
+		},
+		"renewed": {
+			login: true, want: Standing{Stored: true, Usable: true, Issuer: "https://as.example"},
+			harm:  later(func(*fake.AuthServer) {}),
+			modes: map[Mode]string{ModeMissing: "skipped s already connected", ModeExpired: "skipped s token still valid"},
+		},
+		"revoked": {
+			login: true, want: Standing{Stored: true, Issuer: "https://as.example"},
+			harm:  later((*fake.AuthServer).RevokeAll),
+			modes: map[Mode]string{ModeMissing: "pending s", ModeExpired: "pending s"},
+		},
 		// Whether the grant could be made valid is not known: that is a failure, and
 		// neither "still valid" nor "no stored token".
-		"server down": {login: true, want: Standing{Stored: true, Issuer: "https://as.example"}, err: auth.ErrUnavailable,
-			harm:  func(_ *world, as *fake.AuthServer) { time.Sleep(2 * time.Hour); as.Set("token-status=503") },
-			modes: map[Mode]string{ModeMissing: "failed s", ModeExpired: "failed s"}},
-		"revoked, and discovery fails": {login: true, want: Standing{Stored: true, Issuer: "https://as.example"},
-			harm: func(_ *world, as *fake.AuthServer) {
-				time.Sleep(2 * time.Hour)
-				as.RevokeAll()
-				as.Set("metadata-status=500")
-			},
-			modes: map[Mode]string{ModeMissing: "failed s", ModeExpired: "failed s"}},
+		"server down": {
+			login: true, want: Standing{Stored: true, Issuer: "https://as.example"}, err: auth.ErrUnavailable,
+			harm:  later(func(as *fake.AuthServer) { as.Set("token-status=503") }),
+			modes: map[Mode]string{ModeMissing: "failed s", ModeExpired: "failed s"},
+		},
+		"revoked, and discovery fails": {
+			login: true, want: Standing{Stored: true, Issuer: "https://as.example"},
+			harm:  later(func(as *fake.AuthServer) { as.RevokeAll(); as.Set("metadata-status=500") }),
+			modes: map[Mode]string{ModeMissing: "failed s", ModeExpired: "failed s"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -73,7 +87,7 @@ func TestStanding(t *testing.T) {
 					w.login(p, tg)
 				}
 				if tt.harm != nil {
-					tt.harm(w, as)
+					tt.harm(as)
 				}
 				got, err := NewEngine(p.e, nil).Standing(t.Context(), tg)
 				if diff := cmp.Diff(tt.want, got); diff != "" || !errors.Is(err, tt.err) {

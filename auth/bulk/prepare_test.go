@@ -146,15 +146,16 @@ func TestTimeoutsSayWhere(t *testing.T) {
 			resolved()
 			return hang(ctx, nil)
 		}}, 30 * time.Second, "timed out minting authorization URL"},
-		"stored": {script{standing: func(ctx context.Context) (Standing, error) { return Standing{}, hang(ctx, nil) }},
-			30 * time.Second, "timed out looking at the stored login"},
-		"one deadline for all steps": {script{standing: func(context.Context) (Standing, error) {
-			time.Sleep(20 * time.Second)
-			return Standing{}, nil
+		"stored": {
+			script{standing: func(ctx context.Context) (Standing, error) { return Standing{}, hang(ctx, nil) }},
+			30 * time.Second, "timed out looking at the stored login",
+		},
+		"one deadline for all steps": {script{standing: func(ctx context.Context) (Standing, error) {
+			return Standing{}, after(20*time.Second)(ctx, func() {})
 		}, begin: hang}, 30 * time.Second, "timed out resolving authorization server"},
 		"deaf": {script{}, 31 * time.Second, "timed out resolving authorization server"},
-		"its own bound": {script{begin: func(context.Context, func()) error {
-			time.Sleep(10 * time.Second)
+		"its own bound": {script{begin: func(ctx context.Context, _ func()) error {
+			_ = after(10*time.Second)(ctx, func() {})
 			return fmt.Errorf("fetch metadata: %w", context.DeadlineExceeded)
 		}}, 10 * time.Second, "timed out resolving authorization server: fetch metadata: context deadline exceeded"},
 	} {
