@@ -23,11 +23,15 @@ func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 // likeTheManual is the table that people are shown first.
 func likeTheManual() statusBoard {
 	b := statusBoard{Servers: []statusServer{
-		{Name: "linear", Account: "work", State: "connected", Tools: 23, LastCall: noon().Add(-2 * time.Minute), ProtocolVersion: "x",
-			Auth: host.AuthStatus{State: host.AuthOK, Expires: noon().Add(52 * time.Minute), CanRefresh: true}},
+		{
+			Name: "linear", Account: "work", State: "connected", Tools: 23, LastCall: noon().Add(-2 * time.Minute), ProtocolVersion: "x",
+			Auth: host.AuthStatus{State: host.AuthOK, Expires: noon().Add(52 * time.Minute), CanRefresh: true},
+		},
 		{Name: "github", State: "disconnected", Tools: 41, Lazy: true, ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthOK}},
-		{Name: "figma", State: "needs_auth", Tools: 12, ProtocolVersion: "x",
-			Auth: host.AuthStatus{State: host.AuthNeedsLogin, Reason: "expired 3 h ago", Command: "usher login figma"}},
+		{
+			Name: "figma", State: "needs_auth", Tools: 12, ProtocolVersion: "x",
+			Auth: host.AuthStatus{State: host.AuthNeedsLogin, Reason: "expired 3 h ago", Command: "usher login figma"},
+		},
 		{Name: "filesystem", State: "connected", Tools: 9, LastCall: noon(), ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthNone}},
 		{Name: "old-thing", State: "ejected", RestartCount: 6, LastCall: noon().Add(-time.Hour), Auth: host.AuthStatus{State: host.AuthNone}},
 	}}
