@@ -16,6 +16,7 @@ import (
 type loginOptions struct {
 	accounts                          []string
 	device, paste, browser, noBrowser bool
+	all, missing, expired             bool
 	scopes                            []string
 	wait                              time.Duration
 	json                              bool
@@ -24,14 +25,19 @@ type loginOptions struct {
 func newCmdLogin(a *app) *cobra.Command {
 	var o loginOptions
 	c := &cobra.Command{
-		Use: "login SERVER[@ACCOUNT]…", Short: "Log in to a server", GroupID: "use", Args: between(1, -1),
+		Use: "login [SERVER[@ACCOUNT]…]", Short: "Log in to a server, or to all of them at once", GroupID: "use", Args: between(0, -1),
 		Long: `Log in to a server. On a machine with a browser its consent page is opened;
 elsewhere the address is printed, and what the browser ends up on is pasted back.
 Several identities at one server are told apart by a label: linear@work.
 
+With --all, --missing or --expired every server (or those named) is logged in at
+once: one local page lists the consents, grouped by who asks for them, and a board
+shows how far each is.
+
 Nothing is lost by Ctrl-C: a login that waits can be finished later.
 Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
-		Example: `  usher login linear
+		Example: `  usher login --missing              all that have no login yet
+  usher login linear
   usher login linear@work
   usher login fly --device           a code on another screen
   usher login notion --paste         open the address anywhere, paste the answer
@@ -39,10 +45,22 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 		ValidArgsFunction: a.completeServers(-1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.accounts = args
+			mode, many, err := loginMode(o)
+			switch {
+			case err != nil:
+				return usagef(c.UseLine(), "%v", err)
+			case many:
+				return a.loginMany(c.Context(), o, mode)
+			case len(args) == 0:
+				return usagef("usher login SERVER, or usher login --missing", "%s needs a server", c.CommandPath())
+			}
 			return a.login(c.Context(), o)
 		},
 	}
 	f := c.Flags()
+	f.BoolVar(&o.all, "all", false, "log in to all servers, also where there is a login")
+	f.BoolVar(&o.missing, "missing", false, "log in wherever there is no usable login")
+	f.BoolVar(&o.expired, "expired", false, "log in again where a login has ended")
 	f.BoolVar(&o.device, "device", false, "log in with a code on another screen")
 	f.BoolVar(&o.paste, "paste", false, "print the address and read the answer from standard input")
 	f.BoolVar(&o.browser, "browser", false, "open a browser on this machine")

@@ -54,12 +54,22 @@ func (a *app) loginPaste(ctx context.Context, e *auth.Engine, o loginOptions, ac
 			if err == nil {
 				return login, nil
 			}
-			if !errors.Is(err, auth.ErrBadPaste) && !errors.Is(err, auth.ErrIssuer) && !errors.Is(err, auth.ErrUnavailable) {
+			if !mayPasteAgain(err) {
 				return nil, err
 			}
 			a.report(err)
 		}
 	}
+}
+
+// mayPasteAgain reports whether the login is as it was before the paste.
+func mayPasteAgain(err error) bool {
+	for _, still := range []error{auth.ErrBadPaste, auth.ErrUnknownState, auth.ErrIssuer, auth.ErrUnavailable} {
+		if errors.Is(err, still) {
+			return true
+		}
+	}
+	return false
 }
 
 // loginEnd is how a login ended.

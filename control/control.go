@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -48,19 +49,34 @@ func Serve(dir string, h http.Handler) (*Server, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("control socket: the path %s is too long for a socket; set USHER_HOME to a shorter one", path)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	l, err := net.Listen("unix", path)
+	l, err := listen(path)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(err, l.Close())
 	}
 	s := &Server{path: path, http: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}
 	s.wg.Go(func() { _ = s.http.Serve(&guarded{l}) }) // it ends with Close
 	return s, nil
+}
+
+// listen makes the socket under another name first, so that nobody finds it before
+// it is listened on.
+func listen(path string) (net.Listener, error) {
+	early := strings.TrimSuffix(path, ".sock") + ".new"
+	if err := os.Remove(early); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: early})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // it is renamed; Close removes it
+	if err = os.Chmod(early, 0o600); err == nil {
+		err = os.Rename(early, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close(), os.Remove(early))
+	}
+	return l, nil
 }
 
 // private refuses a directory that others may enter: they could plant sockets.
@@ -133,9 +149,12 @@ func Peers(ctx context.Context, dir string) ([]Peer, error) {
 		}
 		p := Peer{PID: pid, path: filepath.Join(dir, f.Name())}
 		c, err := p.dial(ctx)
-		if err != nil {
+		if errors.Is(err, syscall.ECONNREFUSED) {
 			_ = os.Remove(p.path) // its owner was killed
 			continue
+		}
+		if err != nil {
+			continue // it is slow, or going away
 		}
 		_ = c.Close()
 		peers = append(peers, p)

@@ -49,7 +49,7 @@ var rooms = map[string]rule{
 	"policy":          {ours: []string{"config", "host", "vault"}, theirs: []string{"github.com/maypok86/otter/v2"}},
 	"surface":         {ours: []string{"policy", "auth"}},
 	"gateway":         {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
-	"console":         {ours: []string{"surface", "auth"}},
+	"console":         {ours: []string{"surface", "auth", "auth/bulk"}},
 	"cli": {ours: []string{"*"}, theirs: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/lmittmann/tint",

@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/auth/bulk"
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/console"
+)
+
+// loginMany logs many accounts in at once: one page, or one list of addresses, and
+// a board that shows how far each of them is.
+func (a *app) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	targets, err := loginTargets(ctx, h, o.accounts)
+	if err != nil {
+		return err
+	}
+	if len(targets) == 0 {
+		a.note("no server here can be logged in to; usher add NAME URL")
+		return nil
+	}
+	d := bulk.New(bulk.NewEngine(h.Auth(), &bulk.EngineOptions{Where: "usher login", Scopes: o.scopes}), &bulk.Options{Bulk: h.Config().Usher.Bulk})
+	defer func() { _ = d.Close() }() // logins that wait go on to wait in the store
+	wait, stop := context.WithTimeout(ctx, o.wait)
+	defer stop()
+	show := a.newBoard(d, o.json)
+	defer show.close()
+	via := bulk.Redirect{Listen: !o.paste, Device: o.device}
+	outcomes := d.Prepare(wait, targets, mode, via, show.outcome)
+	if err := a.consents(wait, d, o); err != nil {
+		return err
+	}
+	_ = d.Wait(wait) // what still waits is told below
+	show.close()
+	return a.loginSummary(ctx, h, d, o, outcomes)
+}
+
+// loginTargets are the servers that one can log in to: all, or those named. One
+// that cannot be used comes with its reason, so that it is reported among the rest.
+func loginTargets(ctx context.Context, h *usher.Host, names []string) ([]bulk.Target, error) {
+	if len(names) == 0 {
+		for _, srv := range h.Config().Servers {
+			if srv.Transport != config.TransportStdio && !srv.Disabled && srv.Problem == nil {
+				names = append(names, srv.Name)
+			}
+		}
+	}
+	var targets []bulk.Target
+	for _, name := range names {
+		account := h.Account(name)
+		srv, err := h.Target(ctx, account)
+		if err != nil {
+			if _, known := h.Config().Server(account.Server); !known {
+				return nil, err
+			}
+			srv = config.Server{Name: account.Server, Problem: err}
+		}
+		targets = append(targets, bulk.Target{Account: account, Server: srv})
+	}
+	return targets, nil
+}
+
+// consents brings the person to the consent pages: one local page that lists them
+// all where there is a browser, a list of addresses and a place to paste elsewhere.
+func (a *app) consents(ctx context.Context, d *bulk.Driver, o loginOptions) error {
+	if d.Pending() == 0 || o.json {
+		return nil
+	}
+	if o.browser || !o.paste && !o.noBrowser && !o.device && a.hasBrowser() {
+		page := console.NewConsent(d, nil)
+		link, err := page.Start(ctx)
+		if err != nil {
+			return err
+		}
+		context.AfterFunc(ctx, func() { _ = page.Close() }) // the board says the rest
+		a.note("one page for all of them: %s", link)
+		if err := OpenBrowser(ctx, a.io.env("BROWSER"), link); err != nil {
+			a.note("  it did not open by itself: %v", err)
+		}
+		a.note("Ctrl-C is safe: what is consented stays, the rest can be resumed.")
+		return nil
+	}
+	a.note("open these anywhere; paste the address you end up on (any order), or use the code")
+	n := 0
+	for _, group := range d.Groups() {
+		for _, row := range group.Items {
+			if row.Login == nil {
+				continue
+			}
+			n++
+			if dev := row.Login.Device; dev != nil {
+				a.note("  %d %s  code %s at %s", n, row.Server, dev.UserCode, dev.VerificationURI)
+				a.qr(dev)
+				continue
+			}
+			a.note("  %d %s  %s", n, row.Server, row.Login.AuthorizeURL)
+		}
+	}
+	go a.takePastes(ctx, d)
+	return nil
+}
+
+// takePastes hands every pasted line to the login it belongs to.
+func (a *app) takePastes(ctx context.Context, d *bulk.Driver) {
+	for line := range a.pastes(ctx) {
+		if _, err := d.Paste(ctx, "", line); err != nil && ctx.Err() == nil {
+			a.report(err)
+		}
+	}
+}
+
+// loginSummary says what failed and what waits, each with the next command.
+func (a *app) loginSummary(ctx context.Context, h *usher.Host, d *bulk.Driver, o loginOptions, outcomes []bulk.Outcome) error {
+	var connected, waiting, failed []string
+	for _, row := range d.Rows() {
+		switch row.Phase {
+		case bulk.PhaseConnected:
+			connected = append(connected, row.Server)
+		case bulk.PhaseFailed:
+			failed = append(failed, row.Server)
+		case bulk.PhaseAwaiting, bulk.PhaseExchanging:
+			waiting = append(waiting, row.Server)
+		}
+	}
+	if !o.json {
+		skipped := 0
+		for _, out := range outcomes {
+			if out.Status == bulk.StatusSkipped {
+				skipped++
+			}
+		}
+		a.note("%d logged in, %d skipped, %d failed, %d waiting", len(connected), skipped, len(failed), len(waiting))
+		for _, name := range failed {
+			a.note("  next: usher doctor %s", name)
+		}
+		if len(waiting) > 0 {
+			a.note("  to go on: usher login %s", strings.Join(waiting, " "))
+		}
+	}
+	for _, name := range connected {
+		_ = h.Relogin(ctx, h.Account(name)) // the next call connects anyway
+	}
+	switch {
+	case len(failed) > 0:
+		return &silent{exitError}
+	case len(waiting) > 0:
+		return &silent{exitWaiting}
+	}
+	return nil
+}
+
+// board shows the phases of all logins: redrawn in place on a terminal, a line per
+// step elsewhere, NDJSON with --json.
+type board struct {
+	a      *app
+	d      *bulk.Driver
+	enc    *bulk.Encoder
+	cancel context.CancelFunc
+	done   chan struct{}
+	drawn  int
+}
+
+func (a *app) newBoard(d *bulk.Driver, asJSON bool) *board {
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &board{a: a, d: d, cancel: cancel, done: make(chan struct{})}
+	if asJSON {
+		b.enc = bulk.NewEncoder(a.io.Out)
+	}
+	sub := d.Subscribe()
+	go func() {
+		defer close(b.done)
+		defer sub.Close()
+		for e := range sub.All(ctx) {
+			b.event(e)
+		}
+	}()
+	return b
+}
+
+// outcome tells of a login that was begun, skipped or failed.
+func (b *board) outcome(o bulk.Outcome) {
+	if b.enc != nil {
+		_ = b.enc.Outcome(o) // a reader that left is noticed at the end
+	}
+}
+
+func (b *board) event(e bulk.Event) {
+	switch {
+	case b.enc != nil:
+		_ = b.enc.Event(e) // a reader that left is noticed at the end
+	case b.a.io.ErrTTY:
+		b.draw()
+	case e.Phase.Ended():
+		b.a.note("  %-16s %s", e.Server, phaseWords(e.Phase, e.Detail))
+	}
+}
+
+// draw writes all rows over those drawn before.
+func (b *board) draw() {
+	var out strings.Builder
+	if b.drawn > 0 {
+		fmt.Fprintf(&out, "\x1b7\x1b[%dA\r", b.drawn)
+	}
+	rows := b.d.Rows()
+	for _, row := range rows {
+		line := fmt.Sprintf("  %-16s %s", row.Server, phaseWords(row.Phase, row.Detail))
+		if row.Phase == bulk.PhaseAwaiting {
+			line += fmt.Sprintf("  %d s", int(time.Since(row.Since).Seconds()))
+		}
+		fmt.Fprintf(&out, "\x1b[K%s\n", cut(clean(line), b.a.io.Width-1))
+	}
+	if b.drawn > 0 {
+		out.WriteString("\x1b8")
+	}
+	b.drawn = len(rows)
+	fmt.Fprint(b.a.io.Err, out.String())
+}
+
+func phaseWords(p bulk.Phase, detail string) string {
+	words := map[bulk.Phase]string{
+		bulk.PhaseQueued: "… its turn comes", bulk.PhaseDiscovering: "… finding out where to log in",
+		bulk.PhaseAwaiting: "… waiting for your consent", bulk.PhaseExchanging: "… almost there",
+		bulk.PhaseConnected: "✔ connected", bulk.PhaseFailed: "✖ failed", bulk.PhaseSkipped: "– skipped",
+	}[p]
+	if detail != "" {
+		words += ": " + detail
+	}
+	return cleanLine(words)
+}
+
+// close ends the board; what has happened by then is shown.
+func (b *board) close() {
+	b.cancel()
+	<-b.done
+}
+
+// loginMode reads the flags that choose many accounts.
+func loginMode(o loginOptions) (bulk.Mode, bool, error) {
+	var modes []bulk.Mode
+	for mode, on := range map[bulk.Mode]bool{bulk.ModeAll: o.all, bulk.ModeMissing: o.missing, bulk.ModeExpired: o.expired} {
+		if on {
+			modes = append(modes, mode)
+		}
+	}
+	switch len(modes) {
+	case 0:
+		return "", false, nil
+	case 1:
+		return modes[0], true, nil
+	}
+	return "", false, errors.New("choose one of --all, --missing and --expired")
+}
