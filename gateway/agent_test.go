@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,7 @@ type agent struct {
 	session string // set by initialize: then it is of the older era
 	version string
 	next    int
+	http    *http.Client // default client
 }
 
 func newAgent(t *testing.T, url, version, caps string) *agent {
@@ -87,7 +89,7 @@ func (a *agent) request(ctx context.Context, message []byte, more http.Header) *
 // post sends a message and returns the whole answer.
 func (a *agent) post(ctx context.Context, message []byte, more http.Header) (*http.Response, []byte) {
 	a.t.Helper()
-	resp, err := client.Do(a.request(ctx, message, more))
+	resp, err := cmp.Or(a.http, client).Do(a.request(ctx, message, more))
 	if err != nil {
 		a.t.Fatal(err)
 	}

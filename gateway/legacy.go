@@ -62,8 +62,7 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	p := g.newReply(w, r)
-	p.track = s.tracks.begin(s.agent.Version)
+	p := g.newReply(w, r, s.tracks.begin(s.agent.Version))
 	if batch {
 		g.answerBatch(r, s, p, requests)
 		return
@@ -99,7 +98,7 @@ func (g *Gateway) postInitialize(w http.ResponseWriter, r *http.Request, id Iden
 	default:
 		w.Header().Set(wire.HeaderSession, s.id)
 	}
-	g.newReply(w, r).finish(http.StatusOK, a.append(nil, m.ID))
+	g.newReply(w, r, nil).finish(http.StatusOK, a.append(nil, m.ID))
 }
 
 // session finds the session of a request, or answers it.
@@ -240,7 +239,7 @@ func (g *Gateway) pump(w http.ResponseWriter, r *http.Request, s *session, first
 	for err := write(first); err == nil; {
 		select {
 		case <-b.wake:
-			frames := b.take()
+			frames, _ := b.take()
 			for len(frames) > 0 && err == nil {
 				if err = write(wire.AppendEvent(nil, "", frames[0])); err == nil {
 					frames = frames[1:]

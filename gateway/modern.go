@@ -59,7 +59,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity
 			return
 		}
 	}
-	p := g.newReply(w, r)
+	p := g.newReply(w, r, nil)
 	q.out = p
 	a := g.serveModern(r.Context(), q)
 	if a.none {

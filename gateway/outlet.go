@@ -34,8 +34,14 @@ type backlog struct {
 func newBacklog() *backlog { return &backlog{wake: make(chan struct{}, 1)} }
 
 func (b *backlog) send(message []byte) bool {
+	return b.put(message, false)
+}
+
+// put is send, where room is made for an answer: there are no more of them than
+// requests, and those are bounded.
+func (b *backlog) put(message []byte, answer bool) bool {
 	b.mu.Lock()
-	ok := !b.closed && len(b.frames) < maxQueued && b.size+len(message) <= maxQueuedBytes
+	ok := !b.closed && (answer || len(b.frames) < maxQueued && b.size+len(message) <= maxQueuedBytes)
 	if ok {
 		b.frames = append(b.frames, message)
 		b.size += len(message)
@@ -52,13 +58,13 @@ func (b *backlog) poke() {
 	}
 }
 
-// take returns everything that waits.
-func (b *backlog) take() [][]byte {
+// take returns everything that waits, and whether more may come.
+func (b *backlog) take() (frames [][]byte, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := b.frames
+	frames = b.frames
 	b.frames, b.size = nil, 0
-	return out
+	return frames, !b.closed
 }
 
 // back puts messages that could not be carried away in front of the others.

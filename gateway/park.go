@@ -123,7 +123,10 @@ func (c *call) ask(ctx context.Context, method string, params []byte) ([]byte, *
 	if bad := canAnswer(c.caps, method, params); bad != nil {
 		return nil, bad
 	}
-	if !c.room() {
+	c.mu.Lock()
+	first := c.questions == 0
+	c.mu.Unlock()
+	if first && !c.room() {
 		return nil, wire.Errorf(wire.CodeInternal, "too many calls wait for an answer of their agent")
 	}
 	if jsonx.TypeOf(params) != "object" {

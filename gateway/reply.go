@@ -38,11 +38,14 @@ type reply struct {
 	idle    chan struct{} // closed when writing ends, for whoever waits
 }
 
-func (g *Gateway) newReply(w http.ResponseWriter, r *http.Request) *reply {
-	p := &reply{w: w, rc: http.NewResponseController(w), keep: g.opt.KeepAlive}
+// newReply makes the reply to r. track may be nil.
+func (g *Gateway) newReply(w http.ResponseWriter, r *http.Request, track *track) *reply {
+	p := &reply{w: w, rc: http.NewResponseController(w), keep: g.opt.KeepAlive, track: track}
 	p.plain, p.stream, p.prefer = accepts(r.Header)
 	if p.stream {
+		p.mu.Lock() // the timer may be quick
 		p.timer = time.AfterFunc(p.keep, p.tick)
+		p.mu.Unlock()
 	}
 	return p
 }

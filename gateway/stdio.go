@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/surface"
@@ -17,9 +18,14 @@ import (
 func (g *Gateway) ServeStdio(ctx context.Context, view surface.View, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &pipe{
-		g: g, end: &endpoint{key: "stdio", view: view}, ctx: ctx, cancel: cancel, w: out,
+		g: g, end: &endpoint{key: "stdio", view: view}, ctx: ctx, cancel: cancel, backlog: newBacklog(),
 		who: Identity{Principal: localPrincipal}, calls: map[wire.ID]context.CancelCauseFunc{},
 	}
+	written := make(chan struct{})
+	go func() { // ends when all is written, or with out
+		defer close(written)
+		p.write(out)
+	}()
 	defer context.AfterFunc(g.life, func() { cancel(errEnded) })()
 	read := make(chan error, 1)
 	lines := wire.NewLines(in, g.opt.MaxBody)
@@ -32,22 +38,22 @@ func (g *Gateway) ServeStdio(ctx context.Context, view surface.View, in io.Reade
 	case <-g.draining:
 	}
 	p.close()
+	select {
+	case <-written:
+	case <-time.After(writeTimeout): // an agent that does not read must not keep us
+	}
 	return err
 }
 
 // pipe is a conversation over stdio.
 type pipe struct {
-	g      *Gateway
-	end    *endpoint
-	who    Identity
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup
-
-	write sync.Mutex // guards w and what follows
-	w     io.Writer
-	buf   []byte
-	dead  error
+	g        *Gateway
+	end      *endpoint
+	who      Identity
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	wg       sync.WaitGroup
+	*backlog // what waits to be written
 
 	mu      sync.Mutex                          // guards what follows
 	calls   map[wire.ID]context.CancelCauseFunc // of the modern era
@@ -64,7 +70,7 @@ func (p *pipe) read(lines *wire.Lines) error {
 		case errors.As(err, &tooLong):
 			id, kind := wire.Peek(tooLong.Prefix)
 			if kind == wire.Request {
-				p.send(appendError(nil, id, wire.Errorf(wire.CodeInvalidRequest, "the message is larger than %d bytes", tooLong.Limit)))
+				p.answer(appendError(nil, id, wire.Errorf(wire.CodeInvalidRequest, "the message is larger than %d bytes", tooLong.Limit)))
 			}
 			continue
 		case errors.Is(err, io.EOF):
@@ -84,7 +90,7 @@ func (p *pipe) line(line []byte) {
 	}
 	if err != nil {
 		bad, id := envelopeError(err)
-		p.send(appendError(nil, id, bad))
+		p.answer(appendError(nil, id, bad))
 		return
 	}
 	p.message(&m)
@@ -100,7 +106,7 @@ func (p *pipe) batch(line []byte) {
 	}
 	if err != nil {
 		bad, id := envelopeError(err)
-		p.send(appendError(nil, id, bad))
+		p.answer(appendError(nil, id, bad))
 		return
 	}
 	for _, part := range parts {
@@ -133,7 +139,7 @@ func (p *pipe) run(id wire.ID, f func() answer) {
 	u := p.g.limits.call(p.who.Principal)
 	if u == nil {
 		p.g.count.limited.Add(1)
-		p.send(appendError(nil, id, wire.Errorf(wire.CodeInternal, "too many requests at once; try again in a second")))
+		p.answer(appendError(nil, id, wire.Errorf(wire.CodeInternal, "too many requests at once; try again in a second")))
 		return
 	}
 	p.mu.Lock()
@@ -145,7 +151,7 @@ func (p *pipe) run(id wire.ID, f func() answer) {
 	p.wg.Go(func() {
 		defer u.calls.Add(-1)
 		if a := f(); !a.none {
-			p.send(a.append(nil, id))
+			p.answer(a.append(nil, id))
 		}
 	})
 }
@@ -155,7 +161,7 @@ func (p *pipe) modern(m *wire.Message) {
 	p.g.count.modern.Add(1)
 	q := &request{end: p.end, id: m.ID, method: m.Method, params: m.Params, agent: p.who.agent(), out: p}
 	if bad := q.read(nil); bad != nil {
-		p.send(appendError(nil, m.ID, bad))
+		p.answer(appendError(nil, m.ID, bad))
 		return
 	}
 	ctx, cancel := context.WithCancelCause(p.ctx)
@@ -167,7 +173,7 @@ func (p *pipe) modern(m *wire.Message) {
 	p.mu.Unlock()
 	if taken {
 		cancel(nil)
-		p.send(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())))
+		p.answer(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())))
 		return
 	}
 	p.run(m.ID, func() answer {
@@ -205,11 +211,11 @@ func (p *pipe) older(m *wire.Message) {
 	case s != nil:
 		p.run(m.ID, func() answer { return s.serve(m, p) })
 	case m.Method == wire.MethodPing:
-		p.send(wire.AppendResult(nil, m.ID, nil))
+		p.answer(wire.AppendResult(nil, m.ID, nil))
 	case m.Method == wire.MethodDiscover:
-		p.send(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)))
+		p.answer(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)))
 	default:
-		p.send(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidRequest, "send initialize first, or say the protocol version in _meta")))
+		p.answer(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidRequest, "send initialize first, or say the protocol version in _meta")))
 	}
 }
 
@@ -223,24 +229,34 @@ func (p *pipe) initialize(m *wire.Message) {
 	p.run(m.ID, func() answer { return s.initialize(p.ctx) })
 }
 
-// send implements [outlet]. It waits for the agent to read: there is only one, and
-// its own calls are all that waits with it.
-func (p *pipe) send(message []byte) bool {
-	p.write.Lock()
-	defer p.write.Unlock()
-	if p.dead != nil {
-		return false
+// answer sends what must not be lost.
+func (p *pipe) answer(message []byte) { p.put(message, true) }
+
+// write carries what waits to the agent, until there is no more to come.
+func (p *pipe) write(out io.Writer) {
+	var buf []byte
+	for {
+		frames, open := p.backlog.take()
+		if len(frames) == 0 {
+			if !open {
+				return
+			}
+			<-p.wake
+			continue
+		}
+		buf = buf[:0]
+		for _, f := range frames {
+			buf = wire.AppendLine(buf, f)
+		}
+		if _, err := out.Write(buf); err != nil {
+			p.backlog.close()
+			p.cancel(fmt.Errorf("write to the agent: %w", err))
+			return
+		}
+		if cap(buf) > maxPooled {
+			buf = nil
+		}
 	}
-	p.buf = wire.AppendLine(p.buf[:0], message)
-	if _, err := p.w.Write(p.buf); err != nil {
-		p.dead = err
-		p.cancel(fmt.Errorf("write to the agent: %w", err))
-		return false
-	}
-	if cap(p.buf) > maxPooled {
-		p.buf = nil
-	}
-	return true
 }
 
 // close cancels what is under way and waits for its end.
@@ -254,4 +270,5 @@ func (p *pipe) close() {
 		s.close(errEnded)
 	}
 	p.wg.Wait()
+	p.backlog.close()
 }
