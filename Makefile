@@ -11,7 +11,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/usher-mcp/usher/cli.version=$(VERSION)
 PKGS    ?= ./...
 
-.PHONY: help build setup test proof demo bench docs man lint lint-quick fmt conformance fuzz clean
+.PHONY: help build setup test proof demo bench microbench docs man lint lint-quick fmt conformance fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -29,18 +29,21 @@ setup: ## install what the tests need, into .cache/
 # Strict: a test that lacks something set-up installs fails instead of being skipped.
 test: export USHER_TEST_STRICT = 1
 test: setup lint-quick ## set-up, quick lint, race tests, conformance
-	go test -race -shuffle=on -timeout 9m $(PKGS)
+	scripts/postgres.sh run go test -race -shuffle=on -timeout 9m $(PKGS)
 	@$(MAKE) conformance
 
 proof: export USHER_TEST_STRICT = 1
 proof: export USHER_PROOF = 1
 proof: setup ## the long forms of the tests
-	go test -race -shuffle=on -timeout 60m -count=1 $(PKGS)
+	scripts/postgres.sh run go test -race -shuffle=on -timeout 60m -count=1 $(PKGS)
 
 conformance: setup ## the official MCP conformance suite against usher
 	@go run ./test/conformance
 
-bench: ## Go benchmarks
+bench: ## measure usher against its promises; writes bench/results.json
+	go run ./bench
+
+microbench: ## Go benchmarks of single functions
 	go test -run '^$$' -bench . -benchmem $(PKGS)
 
 docs: ## write what of the documents is made from the program
