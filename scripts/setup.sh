@@ -107,6 +107,8 @@ say "found go ($go_version), node ($(node --version)), git ($(git --version | cu
 debian make make
 debian gcc gcc libc6-dev # the race detector needs cgo
 debian ps procps         # tests look for processes left behind
+debian strace strace     # tests of the store kill and fail it at every system call
+debian '/usr/lib/postgresql/*/bin/postgres' postgresql # scripts/postgres.sh starts a private one
 install_missing
 
 step npm-programs npm_programs "$cache/npm/node_modules/@modelcontextprotocol/conformance/dist/index.js" \

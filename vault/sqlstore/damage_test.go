@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/usher-mcp/usher/test/need"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -102,13 +103,14 @@ func filled(t *testing.T) (path string, content map[vault.Key]string) {
 // A flipped byte anywhere in the file never crashes anything and is never
 // handed out as data.
 func TestFlippedFile(t *testing.T) {
+	t.Parallel() // it mostly waits for the disk
 	path, content := filled(t)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stride := 997
-	if os.Getenv("USHER_PROOF") != "" {
+	if need.Proof() {
 		stride = 41
 	}
 	noticed := 0

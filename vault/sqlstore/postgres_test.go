@@ -7,27 +7,20 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/test/need"
 	"github.com/usher-mcp/usher/vault"
 	"github.com/usher-mcp/usher/vault/vaulttest"
 )
 
-// testPostgres names the variable with the URL of a database to test in. Every
-// test makes and drops a schema of its own there.
-const testPostgres = "USHER_TEST_POSTGRES"
-
-// postgresSchema returns the URL of an empty schema.
+// postgresSchema returns the URL of an empty schema, dropped when the test ends.
 func postgresSchema(t *testing.T) string {
 	t.Helper()
-	base := os.Getenv(testPostgres)
-	if base == "" {
-		t.Skipf("%s is not set to the URL of a PostgreSQL database", testPostgres)
-	}
+	base := need.Postgres(t)
 	u, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +48,7 @@ func postgresSchema(t *testing.T) string {
 }
 
 func TestPostgresContract(t *testing.T) {
+	t.Parallel() // it mostly waits for the disk
 	vaulttest.Run(t, func(t *testing.T) vault.Store { return openPath(t, postgresSchema(t)) })
 }
 

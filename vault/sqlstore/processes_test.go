@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/test/need"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -231,10 +232,10 @@ func checkSurvivor(t *testing.T, path string, acknowledged int) int {
 	return 0
 }
 
-// kills is n, or what USHER_PROOF asks for.
+// kills is n, or as many as a proof takes.
 func kills(n int) int {
-	if proof, err := strconv.Atoi(os.Getenv("USHER_PROOF")); err == nil && proof > 0 {
-		return proof
+	if need.Proof() {
+		return 1000
 	}
 	return n
 }

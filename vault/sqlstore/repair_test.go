@@ -60,6 +60,7 @@ const pageSize = 4096
 
 // One damaged page costs the records on it and no others, whichever page it is.
 func TestRepairPages(t *testing.T) {
+	t.Parallel() // it mostly waits for the disk
 	path, content := library(t, 36)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -101,6 +102,7 @@ func TestRepairPages(t *testing.T) {
 // Flipped bytes anywhere: repairing never fails in another way than by saying that
 // nothing can be read, and what it keeps is right.
 func TestRepairFlips(t *testing.T) {
+	t.Parallel() // it mostly waits for the disk
 	path, content := library(t, 12)
 	whole, err := os.ReadFile(path)
 	if err != nil {

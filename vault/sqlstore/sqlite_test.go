@@ -41,5 +41,6 @@ func openPath(t testing.TB, path string) *Store {
 }
 
 func TestSQLiteContract(t *testing.T) {
+	t.Parallel() // it mostly waits for the disk
 	vaulttest.Run(t, func(t *testing.T) vault.Store { return openPath(t, tempStore(t)) })
 }

@@ -70,6 +70,7 @@ func furnish(t *testing.T, s *Store) {
 
 // Everything arrives, in every direction, as often as it is asked for.
 func TestCopy(t *testing.T) {
+	t.Parallel() // it mostly waits for the disk
 	sources := map[string]func(t *testing.T) string{
 		"SQLite":     func(t *testing.T) string { return tempStore(t) },
 		"PostgreSQL": postgresSchema,
