@@ -69,10 +69,24 @@ func readCommand(ctx context.Context, path []string, group, short string) (Comma
 			if err != nil {
 				return Command{}, err
 			}
+			if len(path) > 1 && len(child.Examples) == 0 {
+				child.Examples = examplesOf(child.Name(), c.Examples)
+			}
 			c.Children = append(c.Children, child)
 		}
 	}
 	return c, nil
+}
+
+// examplesOf picks the examples of a parent that show a command.
+func examplesOf(name string, examples []string) []string {
+	var out []string
+	for _, e := range examples {
+		if strings.Contains(e+" ", name+" ") {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // section is a heading of a help text and the lines below it.

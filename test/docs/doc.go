@@ -26,6 +26,7 @@
 //	json from=COMMAND  the command prints JSON of this very shape
 //
 // Each page has a world of its own: an empty home, a folder ~/notes, the commands
-// usher and fake, and stand-ins for npx and uvx. A comment that begins with
+// usher and fake, stand-ins for npx and uvx, a server that wants a login (locked) and
+// a browser whose person agrees to it (visit, in $BROWSER). A comment that begins with
 // `<!-- setup` holds shell commands that are run and not shown.
 package docs

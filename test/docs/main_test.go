@@ -42,6 +42,8 @@ func TestMain(m *testing.M) {
 		"usher": func() { os.Exit(cli.Main(os.Args[1:], cli.System())) },
 		"fake":  func() { syscall.Exit(fake.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"npx":   playing, "uvx": playing,
+		"locked": func() { syscall.Exit(standin.Locked(os.Args[1:], os.Stdout, os.Stderr)) },
+		"visit":  func() { syscall.Exit(standin.Visit(os.Args[1:], os.Stderr)) },
 	})
 }
 

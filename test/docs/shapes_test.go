@@ -135,7 +135,7 @@ func shape(text string) ([]string, error) {
 	return out, nil
 }
 
-var opaque = []string{"definition", "inputSchema", "outputSchema", "annotations", "structuredContent", "schema"}
+var opaque = []string{"definition", "inputSchema", "outputSchema", "annotations", "structuredContent", "schema", "old", "new"}
 
 func walk(path string, v any, seen map[string]bool) {
 	switch v := v.(type) {

@@ -80,7 +80,7 @@ func newHome() (string, error) {
 
 func (w *world) env() []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "TMPDIR=" + os.TempDir(), "TZ=UTC", "LANG=C.UTF-8",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "TMPDIR=" + os.TempDir(), "TZ=UTC", "LANG=C.UTF-8", "BROWSER=visit",
 		"GORACE=atexit_sleep_ms=0", "WORLD_STATE=" + w.state,
 	}
 }
@@ -109,7 +109,8 @@ func (w *world) run(ctx context.Context, command string) (string, error) {
 	if dir, readErr := os.ReadFile(w.state + ".dir"); readErr == nil {
 		w.work = strings.TrimSuffix(string(dir), "\n")
 	}
-	return strings.ReplaceAll(out.String(), w.home, shownHome), err
+	bin, _, _ := strings.Cut(os.Getenv("PATH"), string(os.PathListSeparator)) // where testscript put the commands
+	return strings.NewReplacer(w.home, shownHome, bin, "/usr/bin").Replace(out.String()), err
 }
 
 // prepare runs the commands of a setup comment, or writes the file that a block

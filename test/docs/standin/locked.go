@@ -1,0 +1,85 @@
+package standin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/fake"
+)
+
+// Locked serves an MCP server that wants a login, on the given loopback address,
+// until it is interrupted. The authorization server beside it agrees to everything.
+func Locked(args []string, out, errw io.Writer) int {
+	if err := locked(args, out); err != nil {
+		fmt.Fprintln(errw, err)
+		return 1
+	}
+	return 0
+}
+
+func locked(args []string, out io.Writer) error {
+	addr := "127.0.0.1:0"
+	if len(args) > 0 {
+		addr = args[0]
+	}
+	as := fake.NewAuth(&fake.AuthOptions{Scopes: []string{"read"}})
+	_, stop, err := as.Listen()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	base := "http://" + l.Addr().String()
+	mcp := fake.New(&fake.Options{Name: "tickets", Tools: tickets()})
+	defer mcp.Close()
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", mcp.Handler())
+	srv := &http.Server{
+		Handler:           as.Protect(&fake.Protected{Resource: base + "/mcp", Scopes: []string{"read"}}, mux),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer end()
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	fmt.Fprintln(out, base+"/mcp")
+	_ = srv.Serve(l) // it ends by being closed
+	return nil
+}
+
+func tickets() []fake.Tool {
+	find := func(context.Context, *fake.Call) ([]byte, error) {
+		return fake.TextResult("1 open ticket: the door sticks"), nil
+	}
+	return []fake.Tool{tool("find_tickets", "Find tickets by words.",
+		`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}`, `{"readOnlyHint":true}`, find)}
+}
+
+// Visit plays a browser whose person agrees: it opens an address and follows where
+// it is sent.
+func Visit(args []string, errw io.Writer) int {
+	if len(args) != 1 {
+		fmt.Fprintln(errw, "usage: visit ADDRESS")
+		return 2
+	}
+	client := &http.Client{Timeout: 30 * time.Second}
+	answer, err := client.Get(args[0])
+	if err != nil {
+		fmt.Fprintln(errw, err)
+		return 1
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		fmt.Fprintln(errw, answer.Status)
+		return 1
+	}
+	return 0
+}
