@@ -44,7 +44,6 @@ var loginSwitches = []Info{
 	{Name: "register-secret", Value: "method, client_secret_basic", Doc: "gives registered clients a secret, for that method"},
 	{Name: "register-status", Value: "status, 500", Doc: "answers registrations with that status"},
 	{Name: "no-loopback-ip", Doc: "registers no address with the host 127.0.0.1"},
-	{Name: "device-fails", Value: "status, 503", Doc: "answers polls with that status"},
 	{Name: "slow-down", Doc: "answers polls with slow_down"},
 }
 
