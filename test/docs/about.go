@@ -109,9 +109,12 @@ var aboutServer = map[string]string{
 	"oauth.discovery.allow":             "hosts that may be asked although their address is private",
 }
 
-// needs names the command without which a group of settings does nothing, so that
-// the reference shows what there is.
+// needs says what the code outside config must contain for a group of keys to do
+// anything, so that the reference shows what there is and no more.
 var needs = map[string]string{
-	"bulk": "login", "oauth": "login", "gateway": "serve", "telemetry": "serve", "key": "secret",
-	"lazy": "serve", "card": "serve", "singleton": "serve", "tags": "serve",
+	"bulk":      `"github.com/usher-mcp/usher/auth/bulk"`,
+	"telemetry": ".Telemetry",
+	"card":      ".Card",
+	"tags":      ".Tags",
+	"singleton": "Lease: ",
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/usher-mcp/usher/cli"
@@ -21,18 +20,19 @@ func Pages(ctx context.Context, root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	have := func(name string) bool {
-		return slices.ContainsFunc(commands.Children, func(c Command) bool { return c.Path[1] == name })
+	used, err := mentions(root)
+	if err != nil {
+		return nil, err
 	}
 	src, err := readSources(root, "config")
 	if err != nil {
 		return nil, err
 	}
-	settings, err := settingsTable(src, have)
+	settings, err := settingsTable(src, used)
 	if err != nil {
 		return nil, err
 	}
-	servers, err := serverTable(src, have)
+	servers, err := serverTable(src, used)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // settingsTable documents what stands under "usher".
-func settingsTable(src sources, have func(command string) bool) (string, error) {
+func settingsTable(src sources, used func(text string) bool) (string, error) {
 	paths := config.SettingPaths()
 	for _, more := range src.keys("settings") {
 		if !slices.Contains(paths, more) {
@@ -27,7 +27,7 @@ func settingsTable(src sources, have func(command string) bool) (string, error) 
 	}
 	var rows [][]string
 	for _, path := range paths {
-		if !shown(path, have) {
+		if !shown(path, used) {
 			continue
 		}
 		variable := ""
@@ -51,7 +51,7 @@ func settingField(path string) string {
 }
 
 // serverTable documents the keys of one server.
-func serverTable(src sources, have func(command string) bool) (string, error) {
+func serverTable(src sources, used func(text string) bool) (string, error) {
 	paths := src.serverKeys()
 	if err := sameKeys("keys of a server", paths, aboutServer); err != nil {
 		return "", err
@@ -62,7 +62,7 @@ func serverTable(src sources, have func(command string) bool) (string, error) {
 	}
 	var rows [][]string
 	for _, path := range paths {
-		if !shown(path, have) {
+		if !shown(path, used) {
 			continue
 		}
 		def := ""
@@ -75,11 +75,11 @@ func serverTable(src sources, have func(command string) bool) (string, error) {
 	return table([]string{"key", "what it is for", "default"}, rows), nil
 }
 
-// shown leaves out what no command of this program uses yet.
-func shown(path string, have func(string) bool) bool {
+// shown leaves out what nothing uses yet.
+func shown(path string, used func(string) bool) bool {
 	group, _, _ := strings.Cut(path, ".")
-	command, needed := needs[group]
-	return !needed || have(command)
+	text, needed := needs[group]
+	return !needed || used(text)
 }
 
 func sameKeys(what string, keys []string, about map[string]string) error {

@@ -5,6 +5,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,6 +39,27 @@ func readSources(root, dir string) (sources, error) {
 		s.files = append(s.files, f)
 	}
 	return s, nil
+}
+
+// mentions returns a function that says whether a text stands in the code that
+// uses the configuration: of every package but config itself and the tests.
+func mentions(root string) (func(text string) bool, error) {
+	var all strings.Builder
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(root, path) // path is below root
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (rel == "config" || rel == "test" || rel == filepath.Join("auth", "bulk") || rel != "." && strings.HasPrefix(d.Name(), ".")):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	return func(text string) bool { return strings.Contains(all.String(), text) }, err
 }
 
 func (s sources) function(name string) *ast.FuncDecl {
