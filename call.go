@@ -115,6 +115,13 @@ func (h *Host) KnownTools(ctx context.Context, account string) []Tool {
 
 // Tool returns one tool, from memory where it is known there.
 func (h *Host) Tool(ctx context.Context, account, name string) (Tool, error) {
+	k, err := h.key(account)
+	if err != nil {
+		return Tool{}, err
+	}
+	if err := h.gate.Allowed(ctx, k, name); err != nil {
+		return Tool{}, err // it is not in the list then, and that would be no answer
+	}
 	named := func(t Tool) bool { return t.Name == name }
 	known := h.KnownTools(ctx, account)
 	if i := slices.IndexFunc(known, named); i >= 0 {

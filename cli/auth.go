@@ -145,6 +145,33 @@ func (a *app) lines(pairs ...string) {
 	}
 }
 
+// explainRow is what a login would do with --json.
+type explainRow struct {
+	Account          string            `json:"account"`
+	ServerURL        string            `json:"server_url"`
+	ResourceMetadata string            `json:"resource_metadata,omitempty"`
+	Metadata         string            `json:"issuer_metadata,omitempty"`
+	Issuer           string            `json:"issuer,omitempty"`
+	Endpoints        map[string]string `json:"endpoints,omitempty"`
+	Resource         string            `json:"resource,omitempty"`
+	Scopes           []string          `json:"scopes,omitempty"`
+	ScopesFrom       string            `json:"scopes_from,omitempty"`
+	Client           string            `json:"client,omitempty"`
+	ClientID         string            `json:"client_id,omitempty"`
+	Flows            []auth.Flow       `json:"flows,omitempty"`
+	Authorize        map[string]string `json:"authorize,omitempty"`
+	Token            []string          `json:"token,omitempty"`
+	Problems         []string          `json:"problems,omitempty"`
+}
+
+func newExplainRow(x *auth.Explanation) explainRow {
+	return explainRow{
+		Account: x.Account.String(), ServerURL: x.ServerURL, ResourceMetadata: x.ResourceMetadata, Metadata: x.Metadata,
+		Issuer: x.Issuer, Endpoints: x.Endpoints, Resource: x.Resource, Scopes: x.Scopes, ScopesFrom: x.ScopesFrom,
+		Client: x.Client, ClientID: x.ClientID, Flows: x.Flows, Authorize: x.Authorize, Token: x.Token, Problems: x.Problems,
+	}
+}
+
 func (a *app) authExplain(ctx context.Context, text string, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
@@ -157,7 +184,7 @@ func (a *app) authExplain(ctx context.Context, text string, asJSON bool) error {
 	}
 	x, err := h.Auth().Explain(ctx, account, srv, nil)
 	if x != nil && asJSON {
-		if jerr := a.printJSON(x); jerr != nil {
+		if jerr := a.printJSON(newExplainRow(x)); jerr != nil {
 			return jerr
 		}
 		return err
@@ -175,6 +202,16 @@ func (a *app) authExplain(ctx context.Context, text string, asJSON bool) error {
 	return err
 }
 
+// clientRow is a client registration with --json.
+type clientRow struct {
+	Issuer   string    `json:"issuer"`
+	ClientID string    `json:"client_id"`
+	Redirect string    `json:"redirect"`
+	Class    string    `json:"class"`
+	Created  time.Time `json:"created"`
+	InUse    bool      `json:"in_use"`
+}
+
 func (a *app) authClients(ctx context.Context, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
@@ -185,7 +222,11 @@ func (a *app) authClients(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		return a.printJSON(all)
+		rows := make([]clientRow, len(all))
+		for i, c := range all {
+			rows[i] = clientRow(c)
+		}
+		return a.printJSON(rows)
 	}
 	t := table{head: []string{"ISSUER", "CLIENT", "REDIRECT", "CREATED", "USED"}}
 	for _, c := range all {
