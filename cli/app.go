@@ -103,7 +103,7 @@ func (a *app) logger() *slog.Logger {
 	if a.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(tint.NewHandler(a.io.Err, &tint.Options{Level: level, NoColor: !a.io.ErrTTY}))
+	return slog.New(tint.NewTextHandler(a.io.Err, &tint.Options{Level: level, NoColor: !a.io.ErrTTY}))
 }
 
 // printJSON writes v as one indented JSON value to standard output.

@@ -284,7 +284,7 @@ func checkOptionalURL(raw string) error {
 // allow in a tool name.
 func checkSeparator(sep string) error {
 	if sep == "" || len(sep) > 4 || strings.Trim(sep, "_-.") != "" {
-		return errors.New("must be one to four of _ - .")
+		return errors.New("must be one to four characters of \"_-.\"")
 	}
 	return nil
 }

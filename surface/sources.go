@@ -41,9 +41,6 @@ func (s *Surface) sources(ctx context.Context, principal string, sel selection) 
 	return out
 }
 
-// version is the protocol revision that the server speaks, "" when not known.
-func (src *source) version() string { return src.listing.Version }
-
 // items are the definitions of a list, nil when it is not known.
 func (src *source) items(method string) [][]byte {
 	switch method {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 
 	"github.com/usher-mcp/usher/internal/wire"
 )
@@ -19,7 +18,6 @@ type oldSSELink struct {
 	*httpLink
 	endpoint string
 	gone     chan struct{}
-	ended    atomic.Bool
 }
 
 func newOldSSELink(ctx context.Context, c *Conn) (*oldSSELink, error) {

@@ -80,8 +80,6 @@ func (f *fakeKeychain) count() (calls, entries int) {
 	return f.calls, len(f.entries)
 }
 
-func absentKeychain() *fakeKeychain { return &fakeKeychain{broken: errors.New("there is no keychain")} }
-
 // keyWorld is a machine with places for keys; every test has its own.
 type keyWorld struct {
 	store    *vault.Memory

@@ -2,7 +2,6 @@ package fake
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"os"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/usher-mcp/usher/internal/wire"
 )
 
 // TestMain lets the test binary act as the fake server it tests.
@@ -42,45 +40,6 @@ func serveHTTP(t *testing.T, s *Server) (string, *http.Client) {
 		tr.CloseIdleConnections()
 	})
 	return url, &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
-
-// stdioConn is the client's side of a stdio conversation.
-type stdioConn struct {
-	t     *testing.T
-	in    io.WriteCloser
-	out   io.ReadCloser
-	lines *wire.Lines
-	done  chan error
-}
-
-// dialStdio serves s on pipes.
-func dialStdio(t *testing.T, s *Server) *stdioConn {
-	t.Helper()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	c := &stdioConn{t: t, in: inW, out: outR, lines: wire.NewLines(outR, 1<<20), done: make(chan error, 1)}
-	go func() { c.done <- s.ServeStdio(context.Background(), inR, outW) }()
-	t.Cleanup(func() {
-		_ = inW.Close()
-		_ = outR.Close()
-		s.Close()
-	})
-	return c
-}
-
-func (c *stdioConn) send(line string) {
-	c.t.Helper()
-	// A server that exited closed its end.
-	_, _ = io.WriteString(c.in, line+"\n")
-}
-
-func (c *stdioConn) read() string {
-	c.t.Helper()
-	line, err := c.lines.Next()
-	if err != nil {
-		return "error: " + err.Error()
-	}
-	return string(line)
 }
 
 const (
