@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/usher-mcp/usher/event"
@@ -64,8 +65,13 @@ type Login struct {
 }
 
 func (g *grant) login(a Account) *Login {
+	lacks := missing(g.Requested, g.Scopes)
+	if g.renewable() {
+		// Providers list it seldom, but this is what it was asked for.
+		lacks = slices.DeleteFunc(lacks, func(s string) bool { return s == "offline_access" })
+	}
 	return &Login{
-		Account: a, Issuer: g.Issuer, Flow: g.Flow, Scopes: g.Scopes, Missing: missing(g.Requested, g.Scopes),
+		Account: a, Issuer: g.Issuer, Flow: g.Flow, Scopes: g.Scopes, Missing: lacks,
 		Expires: g.Expires, CanRefresh: g.renewable(), Generation: g.Generation,
 	}
 }
