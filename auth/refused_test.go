@@ -226,7 +226,9 @@ func TestLogout(t *testing.T) {
 func TestLogoutWithoutRevocation(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.login()
-	w.as.Intercept("revoke", func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) { http.Error(rw, "canary-body", http.StatusServiceUnavailable) })
+	w.as.Intercept("revoke", func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		http.Error(rw, "canary-body", http.StatusServiceUnavailable)
+	})
 	out, err := w.e.Logout(t.Context(), w.a)
 	if err != nil || len(out.Problems) != 1 || w.grant() != nil {
 		t.Fatalf("%+v, %v", out, err)

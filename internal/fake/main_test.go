@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
 )
 
 // TestMain lets the test binary act as the fake server it tests.
