@@ -105,6 +105,7 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 	if err := e.putPending(ctx, p); err != nil {
 		return nil, err
 	}
+	e.waiting.begin(p)
 	return p.view(), nil
 }
 

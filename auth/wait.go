@@ -28,6 +28,7 @@ type waited struct {
 	done  chan struct{} // closed when out is set
 	out   outcome
 	since time.Time
+	begun *pending // set when the login was begun here
 }
 
 func (b *waitBook) of(state string) *waited {
@@ -48,6 +49,25 @@ func (b *waitBook) of(state string) *waited {
 		b.by[name] = w
 	}
 	return w
+}
+
+// begin notes a login that was begun here, so that its end can be told even when
+// another process was faster than whoever waits.
+func (b *waitBook) begin(p *pending) {
+	w := b.of(p.State.Reveal())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w.begun = p
+}
+
+// begunHere returns the login if it was begun here.
+func (b *waitBook) begunHere(state string) *pending {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w := b.by[stateName(state)]; w != nil {
+		return w.begun
+	}
+	return nil
 }
 
 // finish says how a login ended; the first word counts.
@@ -91,6 +111,11 @@ func (e *Engine) Wait(ctx context.Context, state string) (*Login, error) {
 	if err != nil {
 		if out, ok := e.waiting.ended(state); ok {
 			return out.login, out.err
+		}
+		if begun := e.waiting.begunHere(state); begun != nil && errors.Is(err, ErrUnknownState) {
+			if login, err, over := e.endedElsewhere(ctx, begun); over {
+				return login, err
+			}
 		}
 		return nil, err
 	}
