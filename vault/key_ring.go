@@ -22,7 +22,7 @@ const (
 	ringFormat = 1
 	// ringLease is held by whoever makes or changes the ring.
 	ringLease    = "keys"
-	ringLeaseTTL = 30 * time.Second
+	ringLeaseTTL = 10 * time.Second
 )
 
 func ringKeyName() Key  { return LocalKey(KindKey, ringName) }

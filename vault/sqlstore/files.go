@@ -1,6 +1,8 @@
 package sqlstore
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"modernc.org/sqlite"
 
 	"github.com/usher-mcp/usher/vault"
 )
@@ -109,6 +113,23 @@ func privateFile(path string) error {
 			vault.ErrExposed, path, info.Mode().Perm(), path)
 	}
 	return nil
+}
+
+// confirmed takes a second look, with nothing kept from the first: a disk that
+// failed to read once makes SQLite take a sound file for a damaged one.
+func (s *Store) confirmed(ctx context.Context) bool {
+	connector, err := sqlite.NewConnector(sqliteDSN(s.path))
+	if err != nil {
+		return true
+	}
+	db := sql.OpenDB(connector)
+	defer func() { _ = db.Close() }() // only read from
+	var verdict string
+	err = db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict)
+	if err != nil {
+		return classifySQLite(err) == problemDamaged
+	}
+	return verdict != "ok"
 }
 
 // damaged keeps a copy of the files, once, and makes the store refuse writes:

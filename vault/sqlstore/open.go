@@ -194,6 +194,9 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 	case problemUnavailable:
 		return fmt.Errorf("%s in %s: %w: %w (%s)", what, s.where, vault.ErrUnavailable, err, s.hint())
 	case problemDamaged:
+		if !s.confirmed(ctx) {
+			return fmt.Errorf("%s in %s: %w: %w (%s)", what, s.where, vault.ErrUnavailable, err, s.hint())
+		}
 		return fmt.Errorf("%s: %w", what, s.damaged(err))
 	case problemRange:
 		return fmt.Errorf("%s: %w: %w", what, vault.ErrInvalid, err)

@@ -57,12 +57,16 @@ func child(t *testing.T, job, path string) (cmd *exec.Cmd, out *bufio.Scanner, b
 func runChild(job string) int {
 	jobs := map[string]func(context.Context, *Store) error{
 		"hammer": hammer, "write": writeForEver, "hold": holdForEver, "put": putOnce,
+		"rotate": childRotate,
 	}
 	ctx := context.Background()
 	if job == "readonly" {
 		return childReadOnly(ctx)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
+	if job == "save" {
+		return childSave(ctx)
+	}
 	s, err := Open(ctx, os.Getenv(childStore), nil)
 	if err == nil {
 		err = errors.Join(jobs[job](ctx, s), s.Close())
