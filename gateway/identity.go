@@ -56,6 +56,22 @@ func (a AnyOf) Authenticate(ctx context.Context, r *http.Request) (Identity, err
 	return Identity{}, refused
 }
 
+// hostsOf are the names under which agents reach us, as far as an authenticator
+// knows.
+func hostsOf(a Authenticator) []string {
+	switch a := a.(type) {
+	case *OAuth:
+		return []string{a.host()}
+	case AnyOf:
+		var all []string
+		for _, one := range a {
+			all = append(all, hostsOf(one)...)
+		}
+		return all
+	}
+	return nil
+}
+
 // metadata returns the protected resource metadata of a path, if one of them has it.
 func (a AnyOf) metadata(path string) ([]byte, bool) {
 	for _, auth := range a {

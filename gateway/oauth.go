@@ -178,6 +178,12 @@ func (o *OAuth) refuse(r *http.Request, status int, code, reason string) error {
 	return &RefusedError{Status: status, Challenge: c, Reason: reason}
 }
 
+// host is the name and port of our URL.
+func (o *OAuth) host() string {
+	u, _ := url.Parse(o.base) // checked by NewOAuth
+	return u.Host
+}
+
 const metadataPath = "/.well-known/oauth-protected-resource"
 
 // metadataURL is where RFC 9728 puts the metadata of an endpoint: between host and

@@ -160,6 +160,12 @@ func TestOAuthMetadata(t *testing.T) {
 	if w := send(t, g.Handler(), "GET", metadataPath+"/etc/passwd", ""); w.Code != 404 {
 		t.Errorf("any path: %d", w.Code)
 	}
+	r := httptest.NewRequest("GET", metadataPath+"/mcp", nil)
+	r.Host = "example.com"
+	named := httptest.NewRecorder()
+	if g.Handler().ServeHTTP(named, r); named.Code != 200 {
+		t.Errorf("under its own name: %d", named.Code)
+	}
 	w := send(t, g.Handler(), "POST", "/servers/a/mcp", `{}`)
 	if w.Code != 401 || !strings.Contains(w.Header().Get("WWW-Authenticate"), `resource_metadata="https://example.com/.well-known/oauth-protected-resource/usher/servers/a/mcp"`) {
 		t.Errorf("%d %v", w.Code, w.Header())

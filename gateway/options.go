@@ -42,7 +42,7 @@ type Options struct {
 	// loopback addresses are good enough for, see [CheckListen].
 	Auth Authenticator
 	// Hosts are names that requests may be addressed to, "name" or "name:port",
-	// beside those of this machine.
+	// beside those of this machine and the one that OAuth knows.
 	Hosts []string
 	// Origins are web pages that may send requests, "https://app.example.com",
 	// beside pages of the gateway itself. Default none.
@@ -134,7 +134,7 @@ func New(views Endpoints, opt *Options) *Gateway {
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	g.seal = newSealer(g.opt.Key)
-	g.guard = newGuard(g.opt.Hosts, g.opt.Origins)
+	g.guard = newGuard(append(hostsOf(g.opt.Auth), g.opt.Hosts...), g.opt.Origins)
 	g.limits.init(g.opt.MaxCalls, g.opt.MaxStreams)
 	g.sessions.init(g.opt.MaxSessions, g.opt.SessionIdle)
 	g.parked.init(g.opt.MaxParked, g.opt.ParkTime)

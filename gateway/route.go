@@ -29,14 +29,18 @@ type endpoint struct {
 //
 // and the protected resource metadata where authentication is by OAuth. Every
 // request passes the guard first; no answer has CORS headers.
-func (g *Gateway) Handler() http.Handler {
+func (g *Gateway) Handler() http.Handler { return g.Guard(http.HandlerFunc(g.route)) }
+
+// Guard puts the checks of Host and Origin before other routes that are served on
+// the same port, so that none of them is open to web pages.
+func (g *Gateway) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status, why := g.guard.refuses(r); status != 0 {
 			g.count.refused.Add(1)
 			http.Error(w, why, status)
 			return
 		}
-		g.route(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 

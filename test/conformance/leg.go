@@ -148,23 +148,32 @@ func (l leg) once(ctx context.Context, s suite, sc scenario, try int) result {
 	return r
 }
 
-// clientCommand returns the --command of the client under test, building it
-// with the race detector when none was given.
+// clientCommand returns the --command of the client under test, building it when
+// none was given.
 func clientCommand(ctx context.Context, root string, opt options) (command string, cleanup func(), err error) {
 	if opt.client != "" {
 		return opt.client, func() {}, nil
 	}
-	dir, err := os.MkdirTemp("", "usher-conformance-")
+	program, cleanup, err := build(ctx, root, "./test/conformance/client")
 	if err != nil {
-		return "", nil, fmt.Errorf("make a folder for the client: %w", err)
-	}
-	cleanup = func() { os.RemoveAll(dir) }
-	program := filepath.Join(dir, "client")
-	build := exec.CommandContext(ctx, "go", "build", "-race", "-o", program, "./test/conformance/client")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		cleanup()
-		return "", nil, fmt.Errorf("build the client: %w\n%s", err, out)
+		return "", nil, err
 	}
 	return program + " --via " + opt.via, cleanup, nil
+}
+
+// build builds a program with the race detector.
+func build(ctx context.Context, root, pkg string) (program string, cleanup func(), err error) {
+	dir, err := os.MkdirTemp("", "usher-conformance-")
+	if err != nil {
+		return "", nil, fmt.Errorf("make a folder for %s: %w", pkg, err)
+	}
+	cleanup = func() { os.RemoveAll(dir) }
+	program = filepath.Join(dir, filepath.Base(pkg))
+	cmd := exec.CommandContext(ctx, "go", "build", "-race", "-o", program, pkg)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		cleanup()
+		return "", nil, fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return program, cleanup, nil
 }

@@ -6,12 +6,14 @@
 // where the exit code counts; and holds the result against floors.json, the
 // number of checks that reference implementations pass, since the suite calls
 // a client that does nothing green on several scenarios. It refuses to own any
-// protocol: the program under test is ./client.
+// protocol: the programs under test are ./client and `usher serve`.
 //
-// Flow: build the client, list the scenarios of each leg, run them (two at a
-// time, timing-sensitive ones alone), read each checks.json, print a table,
-// and exit 1 on a failure, a warning, a count below its floor or a scenario
-// that left no result.
+// Flow, client side: build the client, list the scenarios of each leg, run them
+// (two at a time, timing-sensitive ones alone), read each checks.json, print a
+// table, and exit 1 on a failure, a warning, a count below its floor or a scenario
+// that left no result. Server side (server.go): the same judgement on usher with
+// the fixture of the official Go SDK behind it, once per shape of server, revision
+// and endpoint.
 package main
 
 import (
@@ -28,6 +30,7 @@ import (
 
 // options are what the command line chooses.
 type options struct {
+	side   string         // which side usher plays: client, server or both
 	via    string         // what is judged: library or gateway
 	client string         // ready-built client; empty builds ./client
 	run    *regexp.Regexp // scenarios to run; nil runs all
@@ -55,6 +58,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	opt := options{}
 	flags := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	flags.SetOutput(stderr)
+	flags.StringVar(&opt.side, "side", "both", "which side usher plays: client, server or both")
 	flags.StringVar(&opt.via, "via", "library", "what the client goes through: library or gateway")
 	flags.StringVar(&opt.client, "client", "", "judge this program instead of building ./client")
 	flags.StringVar(&opt.out, "out", "", "folder for the suite's results (default test/.out/conformance)")
@@ -82,22 +86,55 @@ func conformance(ctx context.Context, opt options, w io.Writer) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	client, cleanup, err := clientCommand(ctx, s.root, opt)
-	if err != nil {
-		return false, err
-	}
-	defer cleanup()
-
 	start := time.Now()
 	tally := tally{}
+	if opt.side != "server" {
+		if err := playClients(ctx, s, opt, floors, &tally, w); err != nil {
+			return false, err
+		}
+	}
+	if opt.side != "client" {
+		if err := playServers(ctx, s, opt, floors, &tally, w); err != nil {
+			return false, err
+		}
+	}
+	return tally.close(w, time.Since(start)), ctx.Err()
+}
+
+// playClients runs the legs on which usher is the client.
+func playClients(ctx context.Context, s suite, opt options, floors floors, tally *tally, w io.Writer) error {
+	client, cleanup, err := clientCommand(ctx, s.root, opt)
+	if err != nil {
+		return err
+	}
+	defer cleanup()
 	for _, l := range legs(opt.via, client, floors) {
 		l.out = filepath.Join(opt.out, l.name())
 		results, err := l.play(ctx, s, opt.run)
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", l.name(), err)
+			return fmt.Errorf("%s: %w", l.name(), err)
 		}
 		report(w, l, results)
 		tally.add(results)
 	}
-	return tally.close(w, time.Since(start)), ctx.Err()
+	return nil
+}
+
+// playServers runs the legs on which usher is the server.
+func playServers(ctx context.Context, s suite, opt options, floors floors, tally *tally, w io.Writer) error {
+	usher, cleanup, err := build(ctx, s.root, "./cmd/usher")
+	if err != nil {
+		return err
+	}
+	defer cleanup()
+	for _, l := range serverLegs(floors) {
+		l.out = filepath.Join(opt.out, l.name())
+		results, err := l.play(ctx, s, usher, opt.run)
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.name(), err)
+		}
+		report(w, l.leg, results)
+		tally.add(results)
+	}
+	return nil
 }
