@@ -104,6 +104,15 @@ func TestOneRefreshForManyProcesses(t *testing.T) {
 	if need.Proof() {
 		processes, rounds = 16, 50
 	}
+	t.Run("SQLite", func(t *testing.T) {
+		oneRefreshForMany(t, filepath.Join(t.TempDir(), "state", "usher.db"), processes, rounds)
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		oneRefreshForMany(t, need.Postgres(t), 4, rounds)
+	})
+}
+
+func oneRefreshForMany(t *testing.T, path string, processes, rounds int) {
 	as := fake.NewAuth(nil)
 	_, stop, err := as.Listen()
 	if err != nil {
@@ -119,13 +128,13 @@ func TestOneRefreshForManyProcesses(t *testing.T) {
 	go func() { _ = hs.Serve(l) }()
 	defer func() { _ = hs.Close() }()
 
-	path := filepath.Join(t.TempDir(), "state", "usher.db")
 	store, err := sqlstore.Open(t.Context(), path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, as: as, prot: prot, store: store, e: New(store, nil), a: Account{Server: "srv"}, srv: config.Server{Name: "srv", URL: prot.Resource, OAuth: &config.OAuth{}}}
 	defer func() {
+		_, _ = w.e.Logout(context.WithoutCancel(t.Context()), w.a) // a database outlives the test
 		_ = w.e.Close()
 		_ = store.Close()
 	}()
