@@ -38,6 +38,7 @@ func (a *app) examineSelf(ctx context.Context, cfg *config.Config) (diagnosis, [
 		}
 	}
 	d.add(checkOK, "store", "", "can be read")
+	a.examineKey(ctx, &d)
 	peers, err := a.running(ctx, 0)
 	if err != nil {
 		d.add(checkProblem, "running", "", "%v", err)

@@ -75,6 +75,29 @@ func (a *app) keyShow(ctx context.Context, o keyShowOptions) error {
 	return problem
 }
 
+// examineKey says where the key is and whether it opens the store. Nobody is asked
+// for a passphrase.
+func (a *app) examineKey(ctx context.Context, d *diagnosis) {
+	h, err := a.open(ctx)
+	if err != nil {
+		return // told already
+	}
+	s, err := h.Keys().Status(ctx)
+	if err == nil && s.Setting != "passphrase" {
+		err = h.Keys().Unlock(ctx)
+	}
+	switch {
+	case err != nil:
+		d.add(checkProblem, "key", hintOf(err), "%v", err)
+	case s.Unfinished():
+		d.add(checkProblem, "key", "usher key rotate", "a rotation was interrupted; %s", s.Statement())
+	case !s.Made:
+		d.add(checkNote, "key", "", "%s", s.Statement())
+	default:
+		d.add(checkOK, "key", "", "%s", s.Statement())
+	}
+}
+
 type keyStatusJSON struct {
 	Setting    string         `json:"setting"`
 	Made       bool           `json:"made"`
