@@ -178,7 +178,7 @@ func long(t *testing.T) context.Context {
 	return ctx
 }
 
-// caseInsensitive trims what tests put into headers.
+// header makes headers from pairs.
 func header(pairs ...string) http.Header {
 	h := http.Header{}
 	for i := 0; i+1 < len(pairs); i += 2 {

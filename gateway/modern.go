@@ -80,33 +80,46 @@ func (q *request) read(h http.Header) *wire.Error {
 		return bad
 	}
 	q.p = p
-	version, ok := jsonx.Get(p.Meta, wire.MetaVersion)
-	text, isText := jsonx.StrictText(version)
-	switch {
-	case p.Meta == nil:
+	if p.Meta == nil {
 		return wire.Errorf(wire.CodeInvalidParams, "_meta is missing; it must carry %s and %s", wire.MetaVersion, wire.MetaClientCaps)
-	case !ok || !isText:
+	}
+	q.readMeta()
+	version := q.agent.Version
+	if version == "" {
 		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)
 	}
 	if h != nil {
-		if bad := checkVersion(h, text); bad != nil {
+		if bad := checkVersion(h, version); bad != nil {
 			return bad
 		}
 	}
-	if !wire.Known(text) || !wire.Modern(text) {
-		return unsupported(text)
+	if !wire.Known(version) || !wire.Modern(version) {
+		return unsupported(version)
 	}
-	caps, ok := jsonx.Get(p.Meta, wire.MetaClientCaps)
-	if !ok || jsonx.TypeOf(caps) != "object" {
+	if jsonx.TypeOf(q.agent.Capabilities) != "object" {
 		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaClientCaps)
 	}
-	q.agent.Version, q.agent.Capabilities = text, caps
-	q.agent.ClientInfo, _ = jsonx.Get(p.Meta, wire.MetaClientInfo)
-	q.level = jsonx.GetText(p.Meta, wire.MetaLogLevel)
 	if h != nil {
 		return checkMirror(h, q.method, &q.p)
 	}
 	return nil
+}
+
+// readMeta takes over what the agent says about itself. No member is there twice,
+// see [wire.ReadParams].
+func (q *request) readMeta() {
+	for m := jsonx.Object(q.p.Meta); m.Next(); {
+		switch string(m.Key) {
+		case wire.MetaVersion:
+			q.agent.Version, _ = jsonx.StrictText(m.Value)
+		case wire.MetaClientCaps:
+			q.agent.Capabilities = m.Value
+		case wire.MetaClientInfo:
+			q.agent.ClientInfo = m.Value
+		case wire.MetaLogLevel:
+			q.level, _ = jsonx.Text(m.Value)
+		}
+	}
 }
 
 func checkVersion(h http.Header, version string) *wire.Error {

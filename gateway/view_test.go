@@ -26,6 +26,7 @@ func (emptyEndpoints) Server(string) (surface.View, error) {
 func (emptyEndpoints) Profile(string) (surface.View, error) {
 	return nil, fmt.Errorf("%w: none", surface.ErrUnknownView)
 }
+
 func (emptyEndpoints) Explain(err error) surface.Problem { return surface.Problem{Text: err.Error()} }
 
 // script is a view whose answers a test writes.
