@@ -55,7 +55,7 @@ func describePlace(place string) string {
 	case keychainName:
 		return "the operating system's keychain"
 	case passphraseName:
-		return "a passphrase that you know"
+		return "the store itself, under a passphrase that you know"
 	case "env":
 		return "the environment variable " + rest
 	case "file":
