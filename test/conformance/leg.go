@@ -169,7 +169,7 @@ func build(ctx context.Context, root, pkg string) (program string, cleanup func(
 	}
 	cleanup = func() { os.RemoveAll(dir) }
 	program = filepath.Join(dir, filepath.Base(pkg))
-	cmd := exec.CommandContext(ctx, "go", "build", "-race", "-o", program, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, pkg)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		cleanup()
