@@ -161,7 +161,8 @@ func clientCommand(ctx context.Context, root string, opt options) (command strin
 	return program + " --via " + opt.via, cleanup, nil
 }
 
-// build builds a program with the race detector.
+// build builds a program, without the race detector: it would make forty clients at
+// once too slow to be judged, and races are looked for by the other tests.
 func build(ctx context.Context, root, pkg string) (program string, cleanup func(), err error) {
 	dir, err := os.MkdirTemp("", "usher-conformance-")
 	if err != nil {
