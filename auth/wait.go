@@ -160,6 +160,7 @@ func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error,
 	a := p.account()
 	g, err := e.loadGrant(ctx, a)
 	if err == nil && g != nil && g.Ended == nil && !g.Obtained.Before(p.Created) {
+		e.grants.put(a, g) // what was remembered is older
 		return g.login(a), nil, true
 	}
 	return nil, fmt.Errorf("login to %s: %w: it ended in another process", a, ErrDenied), true

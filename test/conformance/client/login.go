@@ -136,7 +136,11 @@ func (s *hosted) login(ctx context.Context) error {
 		_, err = engine.Paste(ctx, pending.State, landed)
 		return err
 	}
-	return s.completeElsewhere(ctx, landed)
+	if err := s.completeElsewhere(ctx, landed); err != nil {
+		return err
+	}
+	_, err = engine.Wait(ctx, pending.State)
+	return err
 }
 
 // browser is what the usher command opens pages with.
