@@ -119,7 +119,7 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 	g := h.Gateway(who)
 	a.note("serving http://%s/mcp", l.Addr())
 	mux := http.NewServeMux()
-	mux.Handle("/oauth/callback", h.CallbackHandler())
+	mux.Handle("/oauth/callback", g.Guard(h.CallbackHandler()))
 	mux.Handle("/", g.Handler())
 	if o.stdio {
 		go func() {
