@@ -19,8 +19,14 @@ import (
 
 // loginHome is a home whose servers each need a login; it returns how to run a
 // command in it.
-func loginHome(t *testing.T, servers map[string]string) func(in io.Reader, out, errw io.Writer, args ...string) int {
-	home := t.TempDir()
+func loginHome(t *testing.T, servers map[string]string) runIn {
+	return loginAt(t, t.TempDir(), servers)
+}
+
+// runIn runs a command in a home.
+type runIn = func(in io.Reader, out, errw io.Writer, args ...string) int
+
+func loginAt(t *testing.T, home string, servers map[string]string) runIn {
 	entries := map[string]any{}
 	for name, url := range servers {
 		entries[name] = map[string]string{"url": url}
@@ -36,6 +42,30 @@ func loginHome(t *testing.T, servers map[string]string) func(in io.Reader, out, 
 		env := map[string]string{"USHER_HOME": home}
 		sys := config.System{Home: home, Workdir: home, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 		return Run(t.Context(), args, IO{In: in, Out: out, Err: errw, Width: 80, System: sys})
+	}
+}
+
+// loginBy logs in to "notes"; what the command says goes to said.
+func loginBy(t *testing.T, as *fake.AuthServer, run runIn, said *bytes.Buffer) {
+	t.Helper()
+	r, w := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(strings.NewReader(""), w, io.Discard, "login", "notes", "--no-browser", "--json", "--wait", "30s")
+		_ = w.Close()
+	}()
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		var line struct {
+			AuthorizeURL string `json:"authorize_url"`
+		}
+		_ = json.Unmarshal(lines.Bytes(), &line) // lines of another kind have no address
+		if line.AuthorizeURL != "" {
+			go consentTo(t, as, line.AuthorizeURL)
+		}
+		said.Write(lines.Bytes())
+	}
+	if got := <-code; got != exitOK {
+		t.Fatalf("login: exit code %d: %s", got, said)
 	}
 }
 
