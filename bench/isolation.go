@@ -23,7 +23,7 @@ var badKinds = []string{
 const (
 	healthyServers  = 19
 	isolationRounds = 7
-	roundTime       = 1500 * time.Millisecond
+	roundTime       = time.Second
 	callsPerSecond  = 20 // to each healthy server: a working load, not saturation
 )
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/process"
@@ -109,10 +110,26 @@ func (l *stdioLink) write() {
 			}
 			n, err := l.child.Stdin().Write(wire.AppendLine(nil, j.body))
 			if err != nil {
-				err = l.transport("send", n > 0, err)
+				err = l.transport("send", n > 0, l.whyDeaf(err))
 			}
 			j.done <- err
 		}
+	}
+}
+
+// exitWait is how long a failed write waits to hear that the child is gone, which
+// says more than a broken pipe.
+const exitWait = 2 * time.Second
+
+// whyDeaf says why the child takes no more input.
+func (l *stdioLink) whyDeaf(err error) error {
+	t := time.NewTimer(exitWait)
+	defer t.Stop()
+	select {
+	case <-l.gone:
+		return l.exit()
+	case <-t.C:
+		return err
 	}
 }
 
