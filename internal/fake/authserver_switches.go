@@ -3,7 +3,6 @@ package fake
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -69,25 +68,7 @@ func parseAuthSwitch(text string) (Switch, error) {
 	if !slices.ContainsFunc(AuthSwitches(), func(i Info) bool { return i.Name == name }) {
 		return Switch{}, fmt.Errorf("unknown switch %q of an authorization server", name)
 	}
-	sw := Switch{Name: name, Value: value}
-	for _, p := range parts[1:] {
-		key, v, _ := strings.Cut(p, "=")
-		var err error
-		switch key {
-		case "on":
-			sw.On = methods(v)
-		case "after":
-			sw.After, err = strconv.Atoi(v)
-		case "times":
-			sw.Times, err = strconv.Atoi(v)
-		default:
-			err = fmt.Errorf("unknown part %q; known are on, after, times", key)
-		}
-		if err != nil {
-			return Switch{}, fmt.Errorf("switch %q: %w", text, err)
-		}
-	}
-	return sw, nil
+	return Switch{Name: name, Value: value}.limit(text, parts[1:])
 }
 
 func mustParseAuth(text string) Switch {

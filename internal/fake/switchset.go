@@ -34,7 +34,12 @@ func ParseSwitch(text string) (Switch, error) {
 	if _, err := strconv.Atoi(value); err != nil && value != "" && info.number() {
 		return Switch{}, fmt.Errorf("switch %q: the value is no number; it means: %s", text, info.Value)
 	}
-	for _, p := range parts[1:] {
+	return sw.limit(text, parts[1:])
+}
+
+// limit reads the parts of a switch's text that say on what and how often it acts.
+func (sw Switch) limit(text string, parts []string) (Switch, error) {
+	for _, p := range parts {
 		key, v, _ := strings.Cut(p, "=")
 		var err error
 		switch key {
