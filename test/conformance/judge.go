@@ -41,6 +41,7 @@ type result struct {
 	dir      string
 	onlyLate bool     // failed, and only by the check that measures time
 	earlier  []string // what was wrong with the tries before this one
+	known    bool     // it failed, for a reason that is written down
 	took     time.Duration
 }
 

@@ -105,7 +105,7 @@ func (r *result) expect(reason string) {
 	case r.ok():
 		r.problems = append(r.problems, "it passes, although it was known that "+reason)
 	default:
-		r.problems, r.earlier = nil, []string{"known: " + reason}
+		r.problems, r.earlier, r.known = nil, []string{"known: " + reason}, true
 	}
 }
 
