@@ -109,6 +109,8 @@ debian gcc gcc libc6-dev # the race detector needs cgo
 debian ps procps         # tests look for processes left behind
 debian strace strace     # tests of the store kill and fail it at every system call
 debian '/usr/lib/postgresql/*/bin/postgres' postgresql # scripts/postgres.sh starts a private one
+debian chromium chromium fonts-dejavu-core             # tests click through the web pages
+debian tmux tmux         # tests look at the live board as a terminal shows it
 install_missing
 
 step npm-programs npm_programs "$cache/npm/node_modules/@modelcontextprotocol/conformance/dist/index.js" \
