@@ -1,17 +1,29 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/console"
+	"github.com/usher-mcp/usher/event"
 )
+
+// manyLogins is what a person is shown of many logins: those of a [bulk.Driver], or
+// those that a courier carries answers to.
+type manyLogins interface {
+	Rows() []bulk.Row
+	Subscribe() *event.Subscription[bulk.Event]
+	Paste(ctx context.Context, state, text string) (*auth.Login, error)
+}
 
 // loginMany logs many accounts in at once: one page, or one list of addresses, and
 // a board that shows how far each of them is.
@@ -35,13 +47,22 @@ func (a *app) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode) err
 	show := a.newBoard(d, o.json)
 	defer show.close()
 	via := bulk.Redirect{Listen: !o.paste, Device: o.device}
-	outcomes := d.Prepare(wait, targets, mode, via, show.outcome)
-	if err := a.consents(wait, d, o); err != nil {
-		return err
-	}
+	page := &consents{a: a, d: d, o: o}
+	d.Prepare(wait, targets, mode, via, func(out bulk.Outcome) {
+		show.outcome(out)
+		if out.Status == bulk.StatusPending {
+			page.open(wait)
+		}
+	})
+	page.list(wait)
 	_ = d.Wait(wait) // what still waits is told below
 	show.close()
-	return a.loginSummary(ctx, h, d, o, outcomes)
+	for _, row := range d.Rows() {
+		if row.Phase == bulk.PhaseConnected {
+			_ = h.Relogin(ctx, row.Account) // the next call connects anyway
+		}
+	}
+	return a.loginSummary(d, o, loginNext{})
 }
 
 // loginTargets are the servers that one can log in to: all, or those named. One
@@ -71,46 +92,78 @@ func loginTargets(ctx context.Context, h *usher.Host, names []string) ([]bulk.Ta
 
 // consents brings the person to the consent pages: one local page that lists them
 // all where there is a browser, a list of addresses and a place to paste elsewhere.
-func (a *app) consents(ctx context.Context, d *bulk.Driver, o loginOptions) error {
-	if d.Pending() == 0 || o.json {
-		return nil
+type consents struct {
+	a    *app
+	d    manyLogins
+	o    loginOptions
+	once sync.Once
+}
+
+// byPage reports whether there is a browser to show the one page in.
+func (c *consents) byPage() bool {
+	return c.o.browser || !c.o.paste && !c.o.noBrowser && !c.o.device && c.a.hasBrowser()
+}
+
+// open shows the page as soon as the first login waits, however long the slowest
+// server takes. Only the first call does anything.
+func (c *consents) open(ctx context.Context) {
+	if c.o.json || !c.byPage() {
+		return
 	}
-	if o.browser || !o.paste && !o.noBrowser && !o.device && a.hasBrowser() {
-		page := console.NewConsent(d, nil)
+	c.once.Do(func() {
+		page := console.NewConsent(c.d, nil)
 		link, err := page.Start(ctx)
 		if err != nil {
-			return err
+			c.a.report(withHint(err, "follow the addresses by hand: the same command with --no-browser"))
+			return
 		}
 		context.AfterFunc(ctx, func() { _ = page.Close() }) // the board says the rest
-		a.note("one page for all of them: %s", link)
-		if err := OpenBrowser(ctx, a.io.env("BROWSER"), link); err != nil {
-			a.note("  it did not open by itself: %v", err)
+		c.a.note("one page for all of them: %s", link)
+		if err := OpenBrowser(ctx, c.a.io.env("BROWSER"), link); err != nil {
+			c.a.note("  it did not open by itself: %v", err)
 		}
-		a.note("Ctrl-C is safe: what is consented stays, the rest can be resumed.")
-		return nil
+		c.a.note("Ctrl-C is safe: what is consented stays, the rest can be resumed.")
+	})
+}
+
+// list prints what waits, where there is no page, and takes pastes from then on.
+func (c *consents) list(ctx context.Context) {
+	if c.o.json || c.byPage() || waiting(c.d) == 0 {
+		return
 	}
-	a.note("open these anywhere; paste the address you end up on (any order), or use the code")
-	n := 0
-	for _, group := range d.Groups() {
-		for _, row := range group.Items {
-			if row.Login == nil {
-				continue
+	c.once.Do(func() {
+		c.a.note("open these anywhere; paste the address you end up on (any order), or use the code")
+		n := 0
+		for _, group := range bulk.ByIssuer(c.d.Rows(), func(r bulk.Row) string { return r.Issuer }) {
+			for _, row := range group.Items {
+				if row.Login == nil {
+					continue
+				}
+				n++
+				if dev := row.Login.Device; dev != nil {
+					c.a.note("  %d %s  code %s at %s", n, row.Server, dev.UserCode, dev.VerificationURI)
+					c.a.qr(dev)
+					continue
+				}
+				c.a.note("  %d %s  %s", n, row.Server, row.Login.AuthorizeURL)
 			}
+		}
+		go c.a.takePastes(ctx, c.d)
+	})
+}
+
+// waiting counts the accounts that wait for a person.
+func waiting(d manyLogins) (n int) {
+	for _, row := range d.Rows() {
+		if row.Login != nil {
 			n++
-			if dev := row.Login.Device; dev != nil {
-				a.note("  %d %s  code %s at %s", n, row.Server, dev.UserCode, dev.VerificationURI)
-				a.qr(dev)
-				continue
-			}
-			a.note("  %d %s  %s", n, row.Server, row.Login.AuthorizeURL)
 		}
 	}
-	go a.takePastes(ctx, d)
-	return nil
+	return n
 }
 
 // takePastes hands every pasted line to the login it belongs to.
-func (a *app) takePastes(ctx context.Context, d *bulk.Driver) {
+func (a *app) takePastes(ctx context.Context, d manyLogins) {
 	for line := range a.pastes(ctx) {
 		if _, err := d.Paste(ctx, "", line); err != nil && ctx.Err() == nil {
 			a.report(err)
@@ -118,13 +171,19 @@ func (a *app) takePastes(ctx context.Context, d *bulk.Driver) {
 	}
 }
 
+// loginNext says what to type next where the logins are not those of this machine.
+type loginNext struct {
+	on    string // what comes before "usher doctor NAME"; "" on this machine
+	again string // how to go on with what waits; "" names the accounts
+}
+
 // loginSummary says what failed and what waits, each with the next command.
-func (a *app) loginSummary(ctx context.Context, h *usher.Host, d *bulk.Driver, o loginOptions, outcomes []bulk.Outcome) error {
-	var connected, waiting, failed []string
+func (a *app) loginSummary(d manyLogins, o loginOptions, next loginNext) error {
+	count := map[bulk.Phase]int{}
+	var waiting, failed []string
 	for _, row := range d.Rows() {
+		count[row.Phase]++
 		switch row.Phase {
-		case bulk.PhaseConnected:
-			connected = append(connected, row.Server)
 		case bulk.PhaseFailed:
 			failed = append(failed, row.Server)
 		case bulk.PhaseAwaiting, bulk.PhaseExchanging:
@@ -132,22 +191,13 @@ func (a *app) loginSummary(ctx context.Context, h *usher.Host, d *bulk.Driver, o
 		}
 	}
 	if !o.json {
-		skipped := 0
-		for _, out := range outcomes {
-			if out.Status == bulk.StatusSkipped {
-				skipped++
-			}
-		}
-		a.note("%d logged in, %d skipped, %d failed, %d waiting", len(connected), skipped, len(failed), len(waiting))
+		a.note("%d logged in, %d skipped, %d failed, %d waiting", count[bulk.PhaseConnected], count[bulk.PhaseSkipped], len(failed), len(waiting))
 		for _, name := range failed {
-			a.note("  next: usher doctor %s", name)
+			a.note("  next: %susher doctor %s", next.on, name)
 		}
 		if len(waiting) > 0 {
-			a.note("  to go on: usher login %s", strings.Join(waiting, " "))
+			a.note("  to go on: %s", cmp.Or(next.again, "usher login "+strings.Join(waiting, " ")))
 		}
-	}
-	for _, name := range connected {
-		_ = h.Relogin(ctx, h.Account(name)) // the next call connects anyway
 	}
 	switch {
 	case len(failed) > 0:
@@ -162,14 +212,14 @@ func (a *app) loginSummary(ctx context.Context, h *usher.Host, d *bulk.Driver, o
 // step elsewhere, NDJSON with --json.
 type board struct {
 	a      *app
-	d      *bulk.Driver
+	d      manyLogins
 	enc    *bulk.Encoder
 	cancel context.CancelFunc
 	done   chan struct{}
 	drawn  int
 }
 
-func (a *app) newBoard(d *bulk.Driver, asJSON bool) *board {
+func (a *app) newBoard(d manyLogins, asJSON bool) *board {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &board{a: a, d: d, cancel: cancel, done: make(chan struct{})}
 	if asJSON {
