@@ -25,6 +25,9 @@ type child struct {
 // to the rest.
 func startFake(ctx context.Context, polite bool, switches ...string) (*child, error) {
 	args := []string{"child-fake", "--http", "127.0.0.1:0"}
+	if polite {
+		args = append([]string{"polite"}, args...)
+	}
 	for _, sw := range switches {
 		args = append(args, "--switch", sw)
 	}
@@ -42,11 +45,6 @@ func startFake(ctx context.Context, polite bool, switches ...string) (*child, er
 	url, err := bufio.NewReader(p.Stdout()).ReadString('\n')
 	if err != nil {
 		return nil, fmt.Errorf("start a fake server: %w", err)
-	}
-	if polite {
-		if err := lowerPriority(p.Pid()); err != nil {
-			return nil, err
-		}
 	}
 	return &child{p, strings.TrimSpace(url)}, nil
 }

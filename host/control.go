@@ -118,7 +118,7 @@ func (h *Host) Apply(_ context.Context, c *config.Config) []string {
 		if h.servers[name] != nil || h.closed {
 			continue
 		}
-		h.servers[name] = &registration{srv: s, units: map[Key]*unit{}}
+		h.servers[name] = register(s)
 		if !slices.Contains(changed, name) {
 			changed = append(changed, name)
 		}

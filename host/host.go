@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/upstream"
 )
 
 // Host holds registered servers and their connections. All methods may be used
@@ -33,7 +34,12 @@ type Host struct {
 // registration is a server by name, and its units.
 type registration struct {
 	srv   config.Server
+	pace  *upstream.Pace // of all its connections together
 	units map[Key]*unit
+}
+
+func register(srv config.Server) *registration {
+	return &registration{srv: srv, pace: upstream.NewPace(), units: map[Key]*unit{}}
 }
 
 // New returns a Host without servers. Close it.
@@ -110,7 +116,7 @@ func (h *Host) register(srv config.Server) (*registration, error) {
 	if h.servers[srv.Name] != nil {
 		return nil, &Error{Op: "spawn", Server: srv.Name, Err: ErrExists, Hint: "choose another name"}
 	}
-	reg := &registration{srv: srv, units: map[Key]*unit{}}
+	reg := register(srv)
 	h.servers[srv.Name] = reg
 	return reg, nil
 }

@@ -80,6 +80,7 @@ func (h *Host) newUnit(k Key, reg *registration) *unit {
 	if h.opt.Connection != nil {
 		u.base = h.opt.Connection(k)
 	}
+	u.base.Pace = reg.pace
 	return u
 }
 

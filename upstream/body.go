@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -8,9 +9,9 @@ import (
 )
 
 // readBody reads a JSON answer of at most maxMessageBytes.
-func (l *httpLink) readBody(resp *http.Response) ([]byte, error) {
+func (l *httpLink) readBody(ctx context.Context, resp *http.Response) ([]byte, error) {
 	limit := l.c.server.MaxMessageBytes
-	body, err := readBounded(resp.Body, resp.ContentLength, limit)
+	body, err := readBounded(l.c.paced(ctx, resp.Body), resp.ContentLength, limit)
 	if errors.Is(err, ErrTooLarge) {
 		l.c.counts.tooLarge.Add(1)
 		return nil, &TooLargeError{Server: l.c.server.Name, Limit: limit}

@@ -49,6 +49,9 @@ type Options struct {
 	Stderr *process.Ring
 	// Grace and Kill are the steps of the stop ladder, see process.Options.
 	Grace, Kill time.Duration
+	// Pace bounds how fast the server is listened to, across its connections.
+	// Default: one of its own.
+	Pace *Pace
 	// Log hears warnings about the peer. Default: discard.
 	Log *slog.Logger
 }

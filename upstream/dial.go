@@ -51,6 +51,9 @@ func withDefaults(opt *Options) Options {
 	if o.Capabilities == nil {
 		o.Capabilities = []byte("{}")
 	}
+	if o.Pace == nil {
+		o.Pace = NewPace()
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -75,6 +78,7 @@ func newConn(srv config.Server, opt Options) *Conn {
 const maxLost = 1000
 
 func (c *Conn) lost(reason string, m wire.Message) {
+	c.stray()
 	n := c.counts.lost.Add(1)
 	if n == 1 {
 		c.log.Warn(reason, "id", m.ID.String(), "method", m.Method)
@@ -88,6 +92,7 @@ func (c *Conn) lost(reason string, m wire.Message) {
 
 // garbage notes text that is no JSON-RPC: many servers print banners.
 func (c *Conn) garbage(line []byte, err error) {
+	c.stray()
 	if c.counts.garbage.Add(1) == 1 {
 		c.log.Warn("output that is no MCP message is skipped", "text", fmt.Sprintf("%.120q", line), "why", err)
 	}

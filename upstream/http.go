@@ -229,7 +229,7 @@ func (l *httpLink) read(ctx context.Context, resp *http.Response, x *exchange) (
 	if kind != "application/json" {
 		return wire.Message{}, l.status(resp, kind)
 	}
-	body, err := l.readBody(resp)
+	body, err := l.readBody(ctx, resp)
 	if err != nil {
 		return wire.Message{}, err
 	}

@@ -44,7 +44,8 @@ func newOldSSELink(ctx context.Context, c *Conn) (*oldSSELink, error) {
 
 // begin reads the endpoint and leaves a reader behind.
 func (l *oldSSELink) begin(resp *http.Response) error {
-	r := wire.NewEvents(resp.Body, l.c.server.MaxMessageBytes)
+	in := l.c.paced(l.c.life, resp.Body)
+	r := wire.NewEvents(in, l.c.server.MaxMessageBytes)
 	for {
 		ev, err := r.Next()
 		if err != nil {
@@ -58,7 +59,7 @@ func (l *oldSSELink) begin(resp *http.Response) error {
 			_ = resp.Body.Close()
 			return err
 		}
-		l.c.wg.Go(func() { l.listen(resp, r) })
+		l.c.wg.Go(func() { l.listen(resp, in, r) })
 		return nil
 	}
 }
@@ -80,10 +81,11 @@ func (l *oldSSELink) resolve(endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-func (l *oldSSELink) listen(resp *http.Response, r *wire.Events) {
+func (l *oldSSELink) listen(resp *http.Response, in *pacedReader, r *wire.Events) {
 	defer func() { _ = resp.Body.Close() }()
 	for {
 		ev, err := r.Next()
+		in.next()
 		var long *wire.TooLongError
 		if errors.As(err, &long) {
 			l.c.tooLarge(long.Prefix)

@@ -134,9 +134,11 @@ func (l *stdioLink) whyDeaf(err error) error {
 }
 
 func (l *stdioLink) read() {
-	lines := wire.NewLines(l.child.Stdout(), l.c.server.MaxMessageBytes)
+	in := l.c.paced(l.c.life, l.child.Stdout())
+	lines := wire.NewLines(in, l.c.server.MaxMessageBytes)
 	for {
 		line, err := lines.Next()
+		in.next()
 		var long *wire.TooLongError
 		if errors.As(err, &long) {
 			if looksLikeMessage(long.Prefix) {
@@ -189,8 +191,10 @@ func (c *Conn) receive(raw []byte, answer func(wire.Message)) {
 		c.router.response(m)
 	case wire.Notification:
 		c.router.notification(nil, m)
+		c.stray()
 	case wire.Request:
 		answer(m)
+		c.stray()
 	}
 }
 

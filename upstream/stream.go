@@ -59,9 +59,11 @@ var errStreamEnded = errors.New("the event stream ended before the answer")
 // stream of the whole session.
 func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange, pos *position) (wire.Message, error) {
 	defer func() { _ = resp.Body.Close() }()
-	r := wire.NewEvents(resp.Body, l.c.server.MaxMessageBytes)
+	in := l.c.paced(ctx, resp.Body)
+	r := wire.NewEvents(in, l.c.server.MaxMessageBytes)
 	for {
 		ev, err := r.Next()
+		in.next()
 		var long *wire.TooLongError
 		if errors.As(err, &long) {
 			if m, err, final := l.longEvent(long, x); final {
@@ -125,8 +127,10 @@ func (l *httpLink) event(ctx context.Context, data []byte, x *exchange) (wire.Me
 			l.c.router.response(m)
 		case wire.Notification:
 			l.c.router.notification(x, m)
+			l.c.stray()
 		case wire.Request:
 			l.answer(ctx, x, m)
+			l.c.stray()
 		}
 	}
 	return wire.Message{}, nil, false
