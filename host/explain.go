@@ -58,9 +58,18 @@ func (u *unit) hint(o outcome, err error) string {
 	case o.kind == timedOut:
 		return "raise timeouts.call for this server if it needs longer"
 	case o.kind == broken, o.kind == sick, o.kind == odd:
-		return "see: usher logs " + u.key.Server
+		return "see: " + u.look()
 	}
 	return ""
+}
+
+// look is the command that shows more about a failure: what the child said, where
+// there is one that said something.
+func (u *unit) look() string {
+	if ring := u.base.Stderr; ring != nil && len(ring.Lines()) > 0 {
+		return "usher logs " + u.key.Server
+	}
+	return "usher doctor " + u.key.Server
 }
 
 func (u *unit) ejected() error {
