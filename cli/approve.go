@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,7 +114,7 @@ func (a *app) approveAsk(ctx context.Context, cfg *config.Config, approvals *vau
 			a.note("%s stays held back", s.Name)
 			continue
 		}
-		if err := approvals.Approve(ctx, vault.Approval{Digest: s.Digest(), Server: s.Name, Origin: s.Origin.File}); err != nil {
+		if err := approvals.Approve(ctx, vault.Approval{Digest: s.Digest(), Server: s.Name, Origin: s.Origin.File, Fields: s.Masked().Describe()}); err != nil {
 			return fmt.Errorf("keep the approval of %s: %w", s.Name, err)
 		}
 		a.note("approved %s; next: usher tools %s", s.Name, s.Name)
@@ -163,18 +164,41 @@ func heldServers(ctx context.Context, cfg *config.Config, approvals *vault.Appro
 // approveShow prints every field of a definition. It is what the person decides
 // on, so nothing is cut and nothing is masked.
 func (a *app) approveShow(s config.Server, earlier []vault.Approval) {
-	var last time.Time
+	var last vault.Approval
 	for _, e := range earlier {
-		if e.Server == s.Name && e.Origin == s.Origin.File && e.At.After(last) {
-			last = e.At
+		if e.Server == s.Name && e.Origin == s.Origin.File && e.At.After(last.At) {
+			last = e
 		}
 	}
-	if !last.IsZero() {
-		a.note("%s has changed since you approved it on %s", s.Name, last.Local().Format("2 January 2006, 15:04"))
+	if !last.At.IsZero() {
+		a.note("%s has changed since you approved it on %s", s.Name, last.At.Local().Format("2 January 2006, 15:04"))
 	}
-	for _, line := range s.Describe() {
+	for _, line := range changedFields(s, last.Fields) {
 		fmt.Fprintln(a.io.Out, line)
 	}
+}
+
+// changedFields is the whole definition, a field a line. Where an earlier one is
+// known, new lines are marked with + and those that are gone follow, marked with -.
+func changedFields(s config.Server, earlier []string) []string {
+	lines := s.Describe()
+	if len(earlier) == 0 {
+		return lines
+	}
+	masked := s.Masked().Describe()
+	for i := range lines {
+		mark := "  "
+		if !slices.Contains(earlier, masked[i]) {
+			mark = "+ "
+		}
+		lines[i] = mark + lines[i]
+	}
+	for _, old := range earlier {
+		if !slices.Contains(masked, old) {
+			lines = append(lines, "- "+old)
+		}
+	}
+	return lines
 }
 
 func (a *app) approveJSON(waiting []config.Server) error {

@@ -16,6 +16,9 @@ type Approval struct {
 	Server string    `json:"server"`
 	Origin string    `json:"origin,omitempty"`
 	At     time.Time `json:"at"`
+	// Fields is the definition as it was shown, values of secrets masked, so that a
+	// later change can be shown against it.
+	Fields []string `json:"fields,omitempty"`
 }
 
 // Approvals remembers which definitions a principal has approved.
