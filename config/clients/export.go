@@ -78,16 +78,16 @@ func (x *exporting) entry(s config.Server) object {
 	return out
 }
 
-// nest puts the list under the client's key. Continue wants a list.
+// nest puts the list under the client's key.
 func (x *exporting) nest(list object) object {
 	var value any = list
 	if list == nil {
 		value = object{}
 	}
-	if x.client.name == "continue" {
+	if x.client.list {
 		var items []object
 		for _, p := range list {
-			items = append(items, append(object{{"name", p.key}}, p.value.(object)...))
+			items = append(items, named(p.key, p.value.(object)))
 		}
 		value = items
 	}
@@ -97,6 +97,9 @@ func (x *exporting) nest(list object) object {
 	}
 	return value.(object)
 }
+
+// named is an entry of a list, which says its name itself.
+func named(name string, entry object) object { return append(object{{"name", name}}, entry...) }
 
 // say puts a template into the client's dialect.
 func (x *exporting) say(template string) string {

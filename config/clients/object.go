@@ -149,9 +149,15 @@ func encodeTOML(o object) ([]byte, error) {
 func tomlTable(b *bytes.Buffer, path []string, o object) error {
 	var tables object
 	for _, p := range o {
-		if _, isTable := p.value.(object); isTable && len(path) < 2 {
+		switch p.value.(type) {
+		case []object:
 			tables = append(tables, p)
 			continue
+		case object:
+			if len(path) < 2 {
+				tables = append(tables, p)
+				continue
+			}
 		}
 		value, err := tomlValue(p.value)
 		if err != nil {
@@ -161,6 +167,12 @@ func tomlTable(b *bytes.Buffer, path []string, o object) error {
 	}
 	for _, p := range tables {
 		at := append(path[:len(path):len(path)], tomlKey(p.key))
+		if list, ok := p.value.([]object); ok {
+			if err := tomlList(b, at, list); err != nil {
+				return err
+			}
+			continue
+		}
 		inner := p.value.(object)
 		if len(path) > 0 || len(inner) == 0 {
 			if b.Len() > 0 {
@@ -169,6 +181,20 @@ func tomlTable(b *bytes.Buffer, path []string, o object) error {
 			fmt.Fprintf(b, "[%s]\n", strings.Join(at, "."))
 		}
 		if err := tomlTable(b, at, inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tomlList writes an array of tables, whose own tables are inline.
+func tomlList(b *bytes.Buffer, path []string, list []object) error {
+	for _, o := range list {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(b, "[[%s]]\n", strings.Join(path, "."))
+		if err := tomlTable(b, append(path[:len(path):len(path)], "", ""), o); err != nil {
 			return err
 		}
 	}

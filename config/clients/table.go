@@ -31,6 +31,7 @@ type client struct {
 	file  func(*reading)
 	write func(*exporting, config.Server) object
 	wrap  func(*exporting, object) object // other keys of an exported file
+	list  bool                            // the servers are a list of objects with a name
 }
 
 // places derives paths from the system.
@@ -195,21 +196,31 @@ func otherClients() []client {
 		c.format, c.keys = format, [][]string{keys}
 		return c
 	}
+	listed := func(c client) client {
+		c.list = true
+		return c
+	}
+	in := func(c client, tag, streamable, urlKey string) client {
+		c.write = writeAs(tag, streamable, urlKey)
+		return c
+	}
 	return []client{
-		usual("antigravity", "Antigravity", literalDialect, func(p places) []string {
+		in(usual("antigravity", "Antigravity", literalDialect, func(p places) []string {
 			return []string{p.home(".gemini", "antigravity", "mcp_config.json"), p.home(".gemini", "config", "mcp_config.json")}
-		}),
-		usual("cline", "Cline", literalDialect, storage("saoudrizwan.claude-dev", "cline_mcp_settings.json")),
-		usual("roo", "Roo Code", editorDialect, storage("rooveterinaryinc.roo-cline", "mcp_settings.json"), ".roo/mcp.json"),
+		}), "", "", "serverUrl"),
+		in(usual("cline", "Cline", literalDialect, storage("saoudrizwan.claude-dev", "cline_mcp_settings.json")), "type", "streamableHttp", "url"),
+		in(usual("roo", "Roo Code", editorDialect, storage("rooveterinaryinc.roo-cline", "mcp_settings.json"), ".roo/mcp.json"), "type", "streamable-http", "url"),
 		usual("lmstudio", "LM Studio", literalDialect, at(".lmstudio", "mcp.json")),
 		usual("kiro", "Kiro", shellDialect, at(".kiro", "settings", "mcp.json"), ".kiro/settings/mcp.json"),
 		usual("trae", "Trae", literalDialect, func(p places) []string { return []string{p.app("Trae", "User", "mcp.json")} }),
 		usual("factory", "Factory", shellDialect, at(".factory", "mcp.json")),
 		usual("kimi", "Kimi", literalDialect, at(".kimi", "mcp.json")),
-		keyed(usual("continue", "Continue", continueDialect, at(".continue", "config.yaml")), formatYAML, "mcpServers"),
+		in(listed(keyed(usual("continue", "Continue", continueDialect, at(".continue", "config.yaml")), formatYAML, "mcpServers")), "type", "streamable-http", "url"),
 		keyed(usual("crush", "Crush", crushDialect, func(p places) []string { return []string{p.xdg("crush", "crush.json")} }, ".crush.json"), formatJSON, "mcp"),
 		keyed(usual("amp", "Amp", shellDialect, func(p places) []string { return []string{p.xdg("amp", "settings.json")} }), formatJSON, "amp.mcpServers"),
-		keyed(usual("vibe", "Mistral Vibe", literalDialect, at(".vibe", "config.toml")), formatTOML, "mcp_servers"),
+		in(listed(keyed(usual("vibe", "Mistral Vibe", literalDialect, func(p places) []string {
+			return []string{filepath.Join(p.env("VIBE_HOME", p.home(".vibe")), "config.toml")}
+		}, ".vibe/config.toml"), formatTOML, "mcp_servers")), "transport", "streamable-http", "url"),
 		usual("mcp", "shared mcp.json", shellDialect, func(p places) []string {
 			return []string{p.xdg("mcp", "mcp.json"), p.home(".agents", "mcp.json")}
 		}),

@@ -31,11 +31,28 @@ func typed(s config.Server, stdio string, o object) object {
 	return append(object{{"type", kind}}, o...)
 }
 
-func writeStandard(x *exporting, s config.Server) object {
-	x.unsaid(s)
-	o := typed(s, "stdio", x.base(s, "url"))
-	o.add("disabled", s.Disabled)
-	return o
+// writeStandard writes the usual shape.
+func writeStandard(x *exporting, s config.Server) object { return writeAs("type", "http", "url")(x, s) }
+
+// writeAs writes the usual shape with the client's own words: the key of the
+// transport, the transport of today over HTTP, and the key of the address. No
+// key of the transport means that it follows from the others.
+func writeAs(tag, streamable, urlKey string) func(*exporting, config.Server) object {
+	return func(x *exporting, s config.Server) object {
+		x.unsaid(s)
+		o := x.base(s, urlKey)
+		if tag != "" {
+			kind := string(s.Transport)
+			if s.URL == "" {
+				kind = "stdio"
+			} else if s.Transport == config.TransportHTTP {
+				kind = streamable
+			}
+			o = append(object{{tag, kind}}, o...)
+		}
+		o.add("disabled", s.Disabled)
+		return o
+	}
 }
 
 func writeClaude(x *exporting, s config.Server) object {
