@@ -24,6 +24,21 @@ func (d *Document) Set(raw json.RawMessage, path ...string) error {
 	return d.insert(d.root, path, raw)
 }
 
+// Text returns the value at a path of keys as it is written.
+func (d *Document) Text(path ...string) (json.RawMessage, bool) {
+	v, ok := d.value(path...)
+	if !ok {
+		return nil, false
+	}
+	return json.RawMessage(bytes.Clone(d.text[v.StartOffset:v.EndOffset])), true
+}
+
+// Empty reports an object at a path of keys that has no members.
+func (d *Document) Empty(path ...string) bool {
+	obj, ok := d.object(path...)
+	return ok && len(obj.Members) == 0
+}
+
 // Delete takes the member at a path out. A path that is not there is left.
 func (d *Document) Delete(path ...string) error {
 	parent, ok := d.value(path[:len(path)-1]...)

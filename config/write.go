@@ -19,21 +19,18 @@ func Update(path string, edit func(*Document) error) (changed bool, err error) {
 	const tries = 3
 	for range tries {
 		changed, err = updateOnce(path, edit)
-		if !errors.Is(err, errRaced) {
+		if !errors.Is(err, ErrRaced) {
 			return changed, err
 		}
 	}
 	return false, fmt.Errorf("edit %s: %w; try again", path, err)
 }
 
-var errRaced = errors.New("the file keeps changing while it is edited")
+// ErrRaced says that a file was not written, for it was changed meanwhile.
+var ErrRaced = errors.New("the file keeps changing while it is edited")
 
 func updateOnce(path string, edit func(*Document) error) (bool, error) {
-	target, err := followLinks(path)
-	if err != nil {
-		return false, err
-	}
-	before, err := readForEdit(target)
+	before, err := readForEdit(path)
 	if err != nil {
 		return false, err
 	}
@@ -49,10 +46,10 @@ func updateOnce(path string, edit func(*Document) error) (bool, error) {
 		return false, nil
 	}
 	unchanged := func() bool {
-		now, err := readForEdit(target)
+		now, err := readForEdit(path)
 		return err == nil && bytes.Equal(now, before)
 	}
-	return true, WriteFile(target, doc.Bytes(), unchanged)
+	return true, WriteFile(path, doc.Bytes(), unchanged)
 }
 
 // readForEdit returns nothing for a file that is not there.
@@ -91,8 +88,12 @@ func followLinks(path string) (string, error) {
 
 // WriteFile replaces a file durably: temporary file, sync, rename, sync of the
 // directory. The mode of an existing file is kept, a new one has 0600 and its
-// directories 0700. still, unless nil, is asked last whether to go on.
+// directories 0700; of a symbolic link the file behind it is written. still,
+// unless nil, is asked last whether to go on; if not, the error is ErrRaced.
 func WriteFile(path string, text []byte, still func() bool) (err error) {
+	if path, err = followLinks(path); err != nil {
+		return err
+	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -128,7 +129,7 @@ func WriteFile(path string, text []byte, still func() bool) (err error) {
 		return err
 	}
 	if still != nil && !still() {
-		return errRaced
+		return ErrRaced
 	}
 	if err := os.Rename(tmp.Name(), path); err != nil {
 		return err

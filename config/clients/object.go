@@ -116,7 +116,9 @@ func encodeJSON(o object) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func encodeYAML(o object) ([]byte, error) { return yaml.Marshal(mapSlice(o)) }
+func encodeYAML(o object) ([]byte, error) { return yamlText(o) }
+
+func yamlText(v any) ([]byte, error) { return yaml.Marshal(mapSlice(v)) }
 
 func mapSlice(v any) any {
 	switch t := v.(type) {

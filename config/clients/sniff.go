@@ -40,6 +40,9 @@ func sniffTree(tree map[string]any) (client, bool) {
 	case has("extensions"):
 		return byClient("goose")
 	case has("mcp_servers"):
+		if _, isList := tree["mcp_servers"].([]any); isList {
+			return byClient("vibe")
+		}
 		return byClient("codex")
 	case has("amp.mcpServers"):
 		return byClient("amp")

@@ -54,6 +54,9 @@ func parse(path string, text []byte, f format) (map[string]any, error) {
 	if f != formatJSON && tooDeep(text) {
 		return nil, &config.Error{File: path, Msg: "is nested too deeply"}
 	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return map[string]any{}, nil
+	}
 	var tree any
 	var err error
 	switch f {
@@ -62,9 +65,6 @@ func parse(path string, text []byte, f format) (map[string]any, error) {
 	case formatYAML:
 		tree, err = parseYAML(path, text)
 	default:
-		if len(bytes.TrimSpace(text)) == 0 {
-			return map[string]any{}, nil
-		}
 		tree, err = config.ParseJSONC(path, text)
 	}
 	if err != nil {
@@ -133,12 +133,17 @@ func parseYAML(path string, text []byte) (tree any, err error) {
 		// A few aliases that refer to one another could grow without bound.
 		var count aliasCounter
 		for _, doc := range file.Docs {
-			ast.Walk(&count, doc)
+			if doc.Body != nil { // a document of comments has none
+				ast.Walk(&count, doc)
+			}
 		}
 		if count > maxAliases {
 			return nil, &config.Error{File: path, Msg: fmt.Sprintf("has more than %d aliases", maxAliases)}
 		}
 		err = yaml.Unmarshal(text, &tree)
+	}
+	if errors.Is(err, io.EOF) { // nothing but comments
+		return nil, nil
 	}
 	if err != nil {
 		// Not wrapped: the parser's own text quotes the file.
