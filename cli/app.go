@@ -37,7 +37,7 @@ func (a *app) commands(root *cobra.Command) {
 		newCmdStatus(a), newCmdDoctor(a), newCmdLogs(a), newCmdReload(a), newCmdStop(a), newCmdHold(a),
 		newCmdPins(a),
 		newCmdAdd(a), newCmdRemove(a), newCmdList(a), newCmdApprove(a),
-		newCmdImport(a), newCmdExport(a), newCmdAllow(a), newCmdDeny(a),
+		newCmdImport(a), newCmdExport(a), newCmdLink(a), newCmdUnlink(a), newCmdAllow(a), newCmdDeny(a),
 		newCmdSecret(a), newCmdKey(a), newCmdStore(a),
 		newCmdVersion(a), newCmdCompletion(a),
 	)

@@ -239,13 +239,20 @@ func sameEntry(c client, a, b string) bool {
 	return errX == nil && errY == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// firstDifference is the line in which two texts begin to differ.
+// firstDifference is the line of b in which it begins to say something else than
+// a; 0 when it does not.
 func firstDifference(a, b []byte) int {
+	if bytes.Equal(a, b) {
+		return 0
+	}
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
 	}
-	return bytes.Count(b[:min(n, len(b))], []byte("\n")) + 1
+	for n < len(b) && bytes.IndexByte([]byte(", \t\r\n"), b[n]) >= 0 {
+		n++ // a comma behind the entry before ours
+	}
+	return bytes.Count(b[:n], []byte("\n")) + 1
 }
 
 // file0 is the file of a client to write: the first that is there, else the
