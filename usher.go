@@ -53,6 +53,9 @@ type Options struct {
 	// Hook is a policy of the embedding program, asked for every call after the
 	// configured rules.
 	Hook func(ctx context.Context, server, tool string) policy.Decision
+	// OnCall hears of every call of a tool and use of a prompt or resource when it
+	// has ended, for metrics. It must be cheap and must not block.
+	OnCall func(policy.Finished)
 	// Lookup adds sources for placeholders. Env defaults to the environment.
 	Lookup config.Lookup
 	// Capabilities is the raw JSON object of what this program can answer when a
@@ -83,6 +86,7 @@ type Host struct {
 	hosted    *host.Host
 	gate      *policy.Gate
 	engine    *auth.Engine
+	trail     *vault.Trail // nil: nothing is audited
 
 	placeholders config.Lookup
 
@@ -170,8 +174,9 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		Executable: o.Executable,
 		Transport:  h.engine.Transport(rt),
 	})
+	h.openTrail()
 	h.gate = policy.NewGate(h.hosted, h.store, &policy.Options{
-		Config: o.Config, Hook: o.Hook, Lock: projectLock(o), OnCall: h.onCall(o.Events), Log: o.Log,
+		Config: o.Config, Hook: o.Hook, Lock: projectLock(o), OnCall: h.onCall(o), Log: o.Log,
 	})
 	for _, srv := range o.Config.Servers {
 		if srv.Problem != nil {
@@ -184,14 +189,20 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// onCall notes finished calls, and publishes them where somebody listens.
-func (h *Host) onCall(events *event.Bus[event.Event]) func(policy.Finished) {
-	if events == nil {
-		return h.called.note
-	}
+// onCall is told of every call that ended, on the way of its answer: it must be
+// cheap.
+func (h *Host) onCall(o *Options) func(policy.Finished) {
 	return func(f policy.Finished) {
 		h.called.note(f)
-		events.Publish(f.Event())
+		if h.trail != nil {
+			h.trail.Add(act(f))
+		}
+		if o.OnCall != nil {
+			o.OnCall(f)
+		}
+		if o.Events != nil {
+			o.Events.Publish(f.Event())
+		}
 	}
 }
 
@@ -255,6 +266,9 @@ func (h *Host) Close() error {
 		}
 		if h.hosted != nil {
 			h.hosted.Close()
+		}
+		if h.trail != nil {
+			h.trail.Close()
 		}
 		if h.engine != nil {
 			err = errors.Join(err, h.engine.Close())

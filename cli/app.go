@@ -34,7 +34,7 @@ func (a *app) commands(root *cobra.Command) {
 	root.AddCommand(
 		newCmdLogin(a), newCmdLogout(a), newCmdAuth(a), newCmdServe(a), newCmdToken(a), newCmdSurface(a),
 		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdSearch(a), newCmdDiscover(a), newCmdDemo(a), newCmdFake(),
-		newCmdStatus(a), newCmdDoctor(a), newCmdLogs(a), newCmdReload(a), newCmdStop(a), newCmdHold(a),
+		newCmdStatus(a), newCmdDoctor(a), newCmdLogs(a), newCmdAudit(a), newCmdReload(a), newCmdStop(a), newCmdHold(a),
 		newCmdPins(a),
 		newCmdAdd(a), newCmdRemove(a), newCmdList(a), newCmdApprove(a),
 		newCmdImport(a), newCmdExport(a), newCmdLink(a), newCmdUnlink(a), newCmdAllow(a), newCmdDeny(a),

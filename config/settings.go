@@ -26,6 +26,7 @@ type Settings struct {
 	Policy       Policy
 	Bulk         Bulk
 	Gateway      Gateway
+	Audit        Audit
 	Telemetry    Telemetry
 	// Problem is non-nil when settings of a trusted file, or from the
 	// environment, could not be read. Rules may be missing then, so whoever
@@ -98,6 +99,13 @@ type Profile struct {
 	Tools   []string
 }
 
+// Audit says whether calls are written to the audit trail, and how long they stay
+// there; Keep 0 means for ever. Defaults true and 2160h (90 days).
+type Audit struct {
+	Enabled bool
+	Keep    time.Duration
+}
+
 // Telemetry is off until Endpoint is set.
 type Telemetry struct {
 	Endpoint    string // of an OTLP collector
@@ -123,6 +131,7 @@ func DefaultSettings() Settings {
 			SessionIdle: 30 * time.Minute, DrainTimeout: 10 * time.Second,
 			Auth: GatewayAuth{Mode: "none"},
 		},
+		Audit: Audit{Enabled: true, Keep: 90 * 24 * time.Hour},
 		Telemetry: Telemetry{
 			Protocol: "http", Traces: true, Metrics: true, SampleRatio: 1,
 			LogLevel: "info", LogFormat: "text",
@@ -167,6 +176,8 @@ func (s *Settings) list() []setting {
 		{"gateway.auth.issuer", &g.Auth.Issuer, func() error { return checkOptionalURL(g.Auth.Issuer) }},
 		{"gateway.auth.audience", &g.Auth.Audience, nil},
 		{"gateway.auth.scopes", &g.Auth.Scopes, nil},
+		{"audit.enabled", &s.Audit.Enabled, nil},
+		{"audit.keep", &s.Audit.Keep, atLeast(&s.Audit.Keep, 0)},
 		{"telemetry.endpoint", &t.Endpoint, nil},
 		{"telemetry.protocol", &t.Protocol, among(&t.Protocol, "http", "grpc")},
 		{"telemetry.traces", &t.Traces, nil},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"time"
 
@@ -28,10 +27,12 @@ const (
 	OutcomeError     = "error"
 )
 
-// Finished is a call that has ended, for events and the audit trail.
+// Finished is a call of a tool, or the use of a prompt or resource, that has ended:
+// for events, metrics and the audit trail.
 type Finished struct {
 	Key     Key
-	Tool    string
+	Method  string
+	Tool    string // or the name of the prompt, or the URI of the resource
 	Outcome string
 	Began   time.Time
 	Took    time.Duration
@@ -43,8 +44,18 @@ type Finished struct {
 
 func finished(c *Call, took time.Duration, res Result, err error) Finished {
 	return Finished{
-		Key: c.Key, Tool: c.Tool, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
+		Key: c.Key, Method: wire.MethodToolsCall, Tool: c.Tool, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
 		Bytes: len(res.Raw), Err: err, arguments: c.Arguments, params: c.Params,
+	}
+}
+
+// used is finished for a request that is no tool call.
+func used(k Key, req Request, took time.Duration, res Result, err error) Finished {
+	p, _ := wire.ReadParams(req.Params) // what cannot be read was refused
+	name, _ := p.NameFor(req.Method)
+	return Finished{
+		Key: k, Method: req.Method, Tool: name, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
+		Bytes: len(res.Raw), Err: err, params: req.Params,
 	}
 }
 
@@ -80,19 +91,18 @@ func isToolError(result []byte) bool {
 	return ok && string(v) == "true"
 }
 
-// ArgumentsHash is the SHA-256 of the arguments' bytes in hex, "" when there were
-// none. It is computed here, so that who does not ask does not pay. Call it before
-// OnCall returns: the bytes are the caller's.
-func (f Finished) ArgumentsHash() string {
+// ArgumentsSum is the SHA-256 of the arguments' bytes, zero when there were none. It
+// is computed here, so that who does not ask does not pay. Call it before OnCall
+// returns: the bytes are the caller's.
+func (f Finished) ArgumentsSum() [sha256.Size]byte {
 	args := f.arguments
 	if f.params != nil {
 		args, _ = jsonx.Get(f.params, "arguments")
 	}
 	if args == nil {
-		return ""
+		return [sha256.Size]byte{}
 	}
-	sum := sha256.Sum256(args)
-	return hex.EncodeToString(sum[:])
+	return sha256.Sum256(args)
 }
 
 // Event is the call as an event.
@@ -101,5 +111,5 @@ func (f Finished) Event() event.CallFinished {
 	if f.Key.Principal != host.Local {
 		h.Principal = f.Key.Principal
 	}
-	return event.CallFinished{Header: h, Method: wire.MethodToolsCall, Tool: f.Tool, Took: f.Took, Outcome: f.Outcome, Bytes: int64(f.Bytes)}
+	return event.CallFinished{Header: h, Method: f.Method, Tool: f.Tool, Took: f.Took, Outcome: f.Outcome, Bytes: int64(f.Bytes)}
 }

@@ -35,8 +35,8 @@ type Options struct {
 	Lock *Lock
 	// CacheBytes bounds all cached results together. Default [DefaultCache].
 	CacheBytes int64
-	// OnCall hears of every call when it has ended. It must not block. Default:
-	// nobody does, and nothing is measured.
+	// OnCall hears of every call of a tool and use of a prompt or resource when it
+	// has ended. It must not block. Default: nobody does, and nothing is measured.
 	OnCall func(Finished)
 	// OnNote hears once of each tool that is new, changed, renamed or gone. It
 	// must not block. Default: they are logged only.
@@ -202,6 +202,16 @@ func (g *Gate) Do(ctx context.Context, k Key, req Request) (Result, error) {
 	case fold(req.Method) == fold(wire.MethodToolsCall):
 		return Result{}, wire.Errorf(wire.CodeMethodNotFound, "%q is no method; tools/call may have been meant", req.Method)
 	}
+	if g.opt.OnCall == nil || req.Method != wire.MethodPromptsGet && req.Method != wire.MethodResourcesRead {
+		return g.do(ctx, k, req)
+	}
+	began := time.Now()
+	res, err := g.do(ctx, k, req)
+	g.opt.OnCall(used(k, req, time.Since(began), res, err))
+	return res, err
+}
+
+func (g *Gate) do(ctx context.Context, k Key, req Request) (Result, error) {
 	if _, err := g.allow(ctx, k, ""); err != nil {
 		return Result{}, err
 	}

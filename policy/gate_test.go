@@ -2,8 +2,10 @@ package policy
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -142,11 +144,32 @@ func TestListing(t *testing.T) {
 	}
 }
 
+func TestPromptsAndResourcesAreHeardOf(t *testing.T) {
+	h := newFakeHost(simpleTool("x"))
+	h.do = func(context.Context, host.Key, host.Request) ([]byte, error) { return []byte(`{}`), nil }
+	var heard []string
+	g := openGate(t, h, nil, &Options{OnCall: func(f Finished) { heard = append(heard, f.Method+" "+f.Tool+" "+f.Outcome) }})
+	for method, params := range map[string]string{
+		wire.MethodResourcesRead: `{"uri":"file:///a"}`, wire.MethodPromptsGet: `{"name":"p","arguments":{}}`,
+		wire.MethodPromptsList: `{}`, wire.MethodComplete: `{}`,
+	} {
+		req := Request{}
+		req.Method, req.Params = method, []byte(params)
+		if _, err := g.Do(t.Context(), Key{Server: "s"}, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(heard)
+	if diff := cmp.Diff([]string{"prompts/get p ok", "resources/read file:///a ok"}, heard); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+}
+
 func TestFinished(t *testing.T) {
 	h := newFakeHost(simpleTool("x"))
 	var last Finished
 	var hash string
-	g := openGate(t, h, nil, &Options{OnCall: func(f Finished) { last, hash = f, f.ArgumentsHash() }})
+	g := openGate(t, h, nil, &Options{OnCall: func(f Finished) { sum := f.ArgumentsSum(); last, hash = f, hex.EncodeToString(sum[:]) }})
 	for _, tt := range []struct {
 		result  string
 		err     error
@@ -176,7 +199,7 @@ func TestFinished(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	_, _ = g.Call(t.Context(), callOf("s", "x"))
-	if hash != "" {
+	if hash != strings.Repeat("0", 64) {
 		t.Errorf("hash %s of no arguments", hash)
 	}
 }
@@ -187,7 +210,7 @@ func TestGateUnderConcurrency(t *testing.T) {
 	h.do = answers(`{"ttlMs":2}`)
 	cfg := configOf(nil, []string{"s0/c"})
 	cfg.Usher.Budgets.Total = config.Budget{Calls: 100_000}
-	g := openGate(t, h, nil, &Options{Config: cfg, OnCall: func(f Finished) { f.ArgumentsHash() }})
+	g := openGate(t, h, nil, &Options{Config: cfg, OnCall: func(f Finished) { f.ArgumentsSum() }})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

@@ -81,16 +81,19 @@ func (m *Memory) Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error) 
 		limit = DefaultAuditLimit
 	}
 	found := []AuditEntry{}
-	for _, e := range slices.Backward(m.audit) {
-		if e.Seq <= q.After || len(found) == limit {
-			break
-		}
-		if q.Principal == "" || q.Principal == e.Principal {
-			e.Detail = slices.Clone(e.Detail)
+	for _, e := range m.audit {
+		if e.Seq > q.After && (q.Principal == "" || q.Principal == e.Principal) {
 			found = append(found, e)
 		}
 	}
-	slices.Reverse(found)
+	if n := len(found) - limit; n > 0 && q.Oldest {
+		found = found[:limit]
+	} else if n > 0 {
+		found = found[n:]
+	}
+	for i := range found {
+		found[i].Detail = slices.Clone(found[i].Detail)
+	}
 	return found, nil
 }
 

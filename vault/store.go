@@ -220,6 +220,7 @@ type AuditQuery struct {
 	Principal string // empty: everybody's
 	After     int64  // only entries with a larger Seq
 	Limit     int    // at most this many, the newest ones; 0 means 100
+	Oldest    bool   // the oldest ones instead, for reading page by page
 }
 
 // DefaultAuditLimit is how many entries an [AuditQuery] without a limit gets.

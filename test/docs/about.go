@@ -33,6 +33,8 @@ var aboutSettings = map[string]string{
 	"gateway.auth.audience":      "audience that tokens must have",
 	"gateway.auth.scopes":        "scopes that tokens must have",
 	"gateway.profiles":           "named selections: `{\"review\": {\"servers\": [\"github\"], \"tools\": [\"github/get_*\"]}}`",
+	"audit.enabled":              "write every call to the audit trail: who, which tool, a hash of the arguments, how it ended",
+	"audit.keep":                 "how long it stays there; 0 is for ever",
 	"telemetry.endpoint":         "address of an OTLP collector; empty is off",
 	"telemetry.protocol":         "how the collector is spoken to",
 	"telemetry.headers":          "headers for the collector",

@@ -91,12 +91,16 @@ func (s *Store) Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditEnt
 	if limit <= 0 {
 		limit = vault.DefaultAuditLimit
 	}
+	order := "DESC"
+	if q.Oldest {
+		order = "ASC"
+	}
 	var found []vault.AuditEntry
 	err := s.retry(ctx, "read the audit trail", func() error {
 		found = []vault.AuditEntry{}
 		rows, err := s.db.QueryContext(ctx, s.d.sql(`
 			SELECT seq, at, principal, action, target, outcome, detail FROM usher_audit
-			WHERE seq > $1 AND ($2 = '' OR principal = $2) ORDER BY seq DESC LIMIT $3`), q.After, q.Principal, limit)
+			WHERE seq > $1 AND ($2 = '' OR principal = $2) ORDER BY seq `+order+` LIMIT $3`), q.After, q.Principal, limit)
 		if err != nil {
 			return err
 		}
@@ -113,7 +117,9 @@ func (s *Store) Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditEnt
 		}
 		return rows.Err()
 	})
-	slices.Reverse(found)
+	if !q.Oldest {
+		slices.Reverse(found)
+	}
 	return found, err
 }
 

@@ -185,6 +185,8 @@ func testAudit(t *testing.T, s vault.Store) {
 	}
 	check("one principal", vault.AuditQuery{Principal: "p2"}, got[1])
 	check("newest two", vault.AuditQuery{Limit: 2}, got[2], got[3])
+	check("oldest two", vault.AuditQuery{Limit: 2, Oldest: true}, got[0], got[1])
+	check("the page after them", vault.AuditQuery{After: got[1].Seq, Limit: 1, Oldest: true}, got[2])
 	check("after", vault.AuditQuery{After: got[2].Seq}, got[3])
 	check("after the last", vault.AuditQuery{After: got[3].Seq})
 

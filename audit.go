@@ -1,0 +1,49 @@
+package usher
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// maxAuditTarget bounds the name of what was used: a resource's URI can be anything.
+const maxAuditTarget = 512
+
+// act is a finished call as the audit trail keeps it.
+func act(f policy.Finished) vault.Act {
+	k := callerKey(f.Key)
+	return vault.Act{
+		At: f.Began.Add(f.Took), Principal: k.Principal, Server: k.Server, Account: k.Account, Method: f.Method,
+		Target: f.Tool[:min(len(f.Tool), maxAuditTarget)], Arguments: f.ArgumentsSum(), Outcome: f.Outcome, Took: f.Took, Bytes: f.Bytes,
+	}
+}
+
+// openTrail begins the audit trail of this host, unless the settings say no.
+func (h *Host) openTrail() {
+	if s := h.cfg.Usher.Audit; s.Enabled {
+		h.trail = vault.NewTrail(h.store, &vault.TrailOptions{Keep: s.Keep, Log: h.log})
+	}
+}
+
+// Audit is the audit trail of all processes that share the store, as [vault.Blocks]
+// reads it: from the oldest block on, or after the entry with a number.
+func (h *Host) Audit(ctx context.Context, after int64) iter.Seq2[vault.Block, error] {
+	return vault.Blocks(ctx, h.store, after)
+}
+
+// LastAudit reads the newest blocks of the audit trail, at most n, oldest first.
+func (h *Host) LastAudit(ctx context.Context, n int) ([]vault.Block, error) {
+	return vault.LastBlocks(ctx, h.store, n)
+}
+
+// VerifyAudit checks the audit trail, see [vault.Verify].
+func (h *Host) VerifyAudit(ctx context.Context, heads []vault.Head) ([]vault.Chain, error) {
+	var kept time.Time
+	if keep := h.cfg.Usher.Audit.Keep; keep > 0 {
+		kept = time.Now().Add(-keep)
+	}
+	return vault.Verify(ctx, h.store, heads, kept)
+}

@@ -1,0 +1,139 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Block is a run of acts that one process wrote at once. The blocks of a process,
+// its chain, are numbered from 1, and each holds the hash of the one before: what
+// is changed, left out or put in later does not fit. Chains are apart, so that
+// processes do not wait for each other.
+type Block struct {
+	Seq     int64 // given by the store
+	Version int
+	Writer  string // names the chain; random
+	Process string // where it was written, host:pid
+	Number  int64
+	Prev    string // hash of the block before; empty for the first
+	Hash    string
+	// Lost is how many acts before this block could not be kept, because the store
+	// was away for too long.
+	Lost int64
+	// End says that the process ended in order: nothing comes after it.
+	End  bool
+	Acts []Act
+	// Problem says why the block cannot be trusted: it is not what its hash says,
+	// or cannot be read. Only Seq is sure then.
+	Problem error
+}
+
+// blockAction marks the entries of the audit trail that hold a block.
+const blockAction = "acts"
+
+const blockVersion = 1
+
+// blockHeader is the first line of a block; the acts follow, one a line.
+type blockHeader struct {
+	Version int    `json:"v"`
+	Writer  string `json:"writer"`
+	Process string `json:"process"`
+	Number  int64  `json:"block"`
+	Prev    string `json:"prev,omitempty"`
+	Count   int    `json:"count"`
+	Lost    int64  `json:"lost,omitempty"`
+	End     bool   `json:"end,omitempty"`
+}
+
+// entry makes a block of lines, which are acts as [Act] writes them.
+func (h blockHeader) entry(at time.Time, lines []byte) (AuditEntry, error) {
+	head, err := json.Marshal(h)
+	if err != nil {
+		return AuditEntry{}, err
+	}
+	detail := append(append(head, '\n'), lines...)
+	sum := sha256.Sum256(detail)
+	return AuditEntry{
+		At: at, Action: blockAction, Target: h.Writer, Outcome: hex.EncodeToString(sum[:]), Detail: detail,
+	}, nil
+}
+
+// readBlock takes an entry apart. Whoever could write the database may have written
+// anything.
+func readBlock(e AuditEntry) Block {
+	b := Block{Seq: e.Seq, Hash: e.Outcome, Writer: e.Target}
+	sum := sha256.Sum256(e.Detail)
+	if hex.EncodeToString(sum[:]) != e.Outcome {
+		b.Problem = fmt.Errorf("entry %d of the audit trail was changed after it was written", e.Seq)
+		return b
+	}
+	head, rest, _ := bytes.Cut(e.Detail, []byte("\n"))
+	var h blockHeader
+	if err := json.Unmarshal(head, &h); err != nil {
+		b.Problem = fmt.Errorf("entry %d of the audit trail cannot be read: %w", e.Seq, err)
+		return b
+	}
+	if h.Writer != e.Target || h.Version > blockVersion {
+		b.Problem = fmt.Errorf("entry %d of the audit trail is of chain %.40q and version %d, not of %.40q and at most %d (a newer usher may have written it)",
+			e.Seq, h.Writer, h.Version, e.Target, blockVersion)
+		return b
+	}
+	b.Version, b.Process, b.Number, b.Prev, b.Lost, b.End = h.Version, h.Process, h.Number, h.Prev, h.Lost, h.End
+	for line := range bytes.Lines(rest) {
+		var a Act
+		if err := json.Unmarshal(line, &a); err != nil {
+			b.Problem = fmt.Errorf("entry %d of the audit trail holds a line that cannot be read: %w", e.Seq, err)
+			return b
+		}
+		b.Acts = append(b.Acts, a)
+	}
+	if len(b.Acts) != h.Count {
+		b.Problem = fmt.Errorf("entry %d of the audit trail holds %d acts and says %d", e.Seq, len(b.Acts), h.Count)
+	}
+	return b
+}
+
+// auditPage is how many entries are read at once.
+const auditPage = 200
+
+// Blocks reads the trail from the oldest block on, beginning after the entry with
+// the number after. A block that was written twice because the store's answer got
+// lost comes twice.
+func Blocks(ctx context.Context, s Audits, after int64) iter.Seq2[Block, error] {
+	return func(yield func(Block, error) bool) {
+		for {
+			page, err := s.Audit(ctx, AuditQuery{After: after, Limit: auditPage, Oldest: true})
+			if err != nil {
+				yield(Block{}, err)
+				return
+			}
+			for _, e := range page {
+				after = e.Seq
+				if e.Action == blockAction && !yield(readBlock(e), nil) {
+					return
+				}
+			}
+			if len(page) < auditPage {
+				return
+			}
+		}
+	}
+}
+
+// LastBlocks reads the newest blocks, at most n, oldest first.
+func LastBlocks(ctx context.Context, s Audits, n int) ([]Block, error) {
+	entries, err := s.Audit(ctx, AuditQuery{Limit: n})
+	var out []Block
+	for _, e := range entries {
+		if e.Action == blockAction {
+			out = append(out, readBlock(e))
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,283 @@
+package vault
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Defaults of [TrailOptions].
+const (
+	DefaultTrailEvery = time.Second
+	DefaultTrailBatch = 512
+	DefaultTrailRoom  = 20_000
+)
+
+// TrailOptions steer a [Trail]. The zero value works.
+type TrailOptions struct {
+	// Every is how long an act waits for others before it is written: what a crash
+	// may lose. Default 1s.
+	Every time.Duration
+	// Batch is how many acts are written at once at most before that time. Default
+	// 512.
+	Batch int
+	// Room is how many acts wait while the store is away. Further ones are counted
+	// and lost. Default 20,000.
+	Room int
+	// Keep is how long acts are kept; older ones are removed once an hour. 0: for
+	// ever.
+	Keep time.Duration
+	// Log hears when acts are lost. Default: discard.
+	Log *slog.Logger
+}
+
+// Trail writes the audit trail of one process: a chain of [Block]s. Adding to it
+// costs no more than putting the act in a list; everything else is done in the
+// background, once a second. A process that is killed loses at most the acts of
+// the last second (Every), and those that waited for a store that was away.
+type Trail struct {
+	store Audits
+	opt   TrailOptions
+
+	mu      sync.Mutex // guards what follows
+	waiting []Act
+	spare   []Act // room of an earlier list
+	lost    int64
+	running bool
+	closed  bool
+
+	first chan struct{} // one place: something waits
+	full  chan struct{} // one place: a batch waits
+	stop  chan struct{}
+	done  chan struct{}
+
+	written, dropped atomic.Int64
+
+	// What follows belongs to the writing goroutine.
+	head    blockHeader // the block that was written last
+	last    string      // its hash
+	unsaved *AuditEntry // was handed to the store, which did not say that it has it
+	trimmed time.Time
+}
+
+// NewTrail returns a trail that is kept in store. Close it before the store.
+func NewTrail(store Audits, opt *TrailOptions) *Trail {
+	t := &Trail{
+		store: store, first: make(chan struct{}, 1), full: make(chan struct{}, 1),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	if opt != nil {
+		t.opt = *opt
+	}
+	t.opt.Every = orPositive(t.opt.Every, DefaultTrailEvery)
+	t.opt.Batch = orPositive(t.opt.Batch, DefaultTrailBatch)
+	t.opt.Room = orPositive(t.opt.Room, DefaultTrailRoom)
+	if t.opt.Log == nil {
+		t.opt.Log = slog.New(slog.DiscardHandler)
+	}
+	t.head = blockHeader{Version: blockVersion, Writer: rand.Text(), Process: NewHolder()}
+	return t
+}
+
+func orPositive[T int | time.Duration](v, def T) T {
+	if v <= 0 {
+		return def
+	}
+	return v
+}
+
+// TrailStats counts what a trail did.
+type TrailStats struct {
+	Written int64 // acts that the store has
+	Lost    int64 // acts for which there was no room
+	Waiting int   // acts that are not written yet
+}
+
+// Stats returns the counts so far.
+func (t *Trail) Stats() TrailStats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return TrailStats{Written: t.written.Load(), Lost: t.dropped.Load(), Waiting: len(t.waiting)}
+}
+
+// Add notes an act. It never waits and never fails; after Close it does nothing.
+func (t *Trail) Add(a Act) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return
+	case len(t.waiting) >= t.opt.Room:
+		t.lost++
+		t.dropped.Add(1)
+		return
+	}
+	if !t.running {
+		t.running = true
+		go t.run()
+	}
+	t.waiting = append(t.waiting, a)
+	switch len(t.waiting) {
+	case 1:
+		poke(t.first)
+	case t.opt.Batch:
+		poke(t.full)
+	}
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// closeTimeout bounds how long the last block may take.
+const closeTimeout = 5 * time.Second
+
+// Close writes what waits and ends the chain. A trail to which nothing was added
+// leaves nothing behind.
+func (t *Trail) Close() {
+	t.mu.Lock()
+	was, running := t.closed, t.running
+	t.closed = true
+	t.mu.Unlock()
+	if was {
+		return
+	}
+	close(t.stop)
+	if running {
+		<-t.done
+	}
+}
+
+// run writes blocks until the trail is closed. While the store is away it asks
+// again, more and more rarely.
+func (t *Trail) run() {
+	defer close(t.done)
+	wait := t.opt.Every
+	for {
+		select {
+		case <-t.stop:
+			t.end()
+			return
+		case <-t.first:
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-t.full:
+		case <-timer.C:
+		case <-t.stop:
+			timer.Stop()
+			t.end()
+			return
+		}
+		timer.Stop()
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		err := t.flush(ctx, false)
+		cancel()
+		wait = t.opt.Every
+		if err != nil {
+			t.opt.Log.Warn("the audit trail could not be written; it is kept and tried again", "error", err)
+			poke(t.first)
+			wait = min(4*t.opt.Every, 10*time.Second)
+		}
+	}
+}
+
+// end writes the last block.
+func (t *Trail) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := t.flush(ctx, true); err != nil {
+		n := t.Stats().Waiting
+		if t.unsaved != nil {
+			n += t.head.Count
+		}
+		t.opt.Log.Error("the end of the audit trail could not be written and is lost", "acts", n, "error", err)
+	}
+}
+
+// flush writes all that waits, block by block; at the end also a last block.
+func (t *Trail) flush(ctx context.Context, end bool) error {
+	for {
+		if err := t.save(ctx); err != nil {
+			return err
+		}
+		acts, lost := t.take()
+		last := end && len(acts) < t.opt.Batch
+		if len(acts) == 0 && !last {
+			break
+		}
+		if err := t.make(acts, lost, last); err != nil {
+			return err
+		}
+		if last {
+			return t.save(ctx)
+		}
+	}
+	return t.trim(ctx)
+}
+
+// take returns the acts of the next block.
+func (t *Trail) take() (acts []Act, lost int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := min(len(t.waiting), t.opt.Batch)
+	acts, lost = t.waiting[:n:n], t.lost
+	if t.waiting = t.waiting[n:]; len(t.waiting) == 0 {
+		// The old list is being read now; the one before it is not any more.
+		t.waiting, t.spare = t.spare[:0], acts
+	}
+	t.lost = 0
+	return acts, lost
+}
+
+// make turns acts into the block that is saved next.
+func (t *Trail) make(acts []Act, lost int64, end bool) error {
+	at := time.Now()
+	lines := make([]byte, 0, len(acts)*256)
+	for i := range acts {
+		lines = acts[i].append(lines)
+	}
+	h := t.head
+	h.Number, h.Prev, h.Count, h.Lost, h.End = h.Number+1, t.last, len(acts), lost, end
+	e, err := h.entry(at, lines)
+	if err != nil {
+		return err
+	}
+	t.head, t.unsaved = h, &e
+	return nil
+}
+
+// save hands the store the block that it does not have yet. When the answer was
+// lost it may get the same block twice, which readers notice.
+func (t *Trail) save(ctx context.Context) error {
+	if t.unsaved == nil {
+		return nil
+	}
+	if err := t.store.Append(ctx, *t.unsaved); err != nil {
+		return err
+	}
+	t.last = t.unsaved.Outcome
+	t.written.Add(int64(t.head.Count))
+	t.unsaved = nil
+	return nil
+}
+
+// trimEvery is how often a process that writes removes what is too old.
+const trimEvery = time.Hour
+
+func (t *Trail) trim(ctx context.Context) error {
+	if t.opt.Keep <= 0 || time.Since(t.trimmed) < trimEvery {
+		return nil
+	}
+	t.trimmed = time.Now()
+	if _, err := t.store.TrimAudit(ctx, time.Now().Add(-t.opt.Keep)); err != nil {
+		t.opt.Log.Warn("old acts could not be removed from the audit trail", "error", err)
+	}
+	return nil
+}
