@@ -214,10 +214,8 @@ func (h *Host) connection(o *Options) func(host.Key) upstream.Options {
 			Stderr: h.rings.of(k),
 		}
 		if s := h.surface.Load(); s != nil {
-			opt.Capabilities = s.LaneCapabilities(k)
-			opt.OnRequest = func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
-				return s.LaneAsk(ctx, k, method, params)
-			}
+			l := s.Lane(k)
+			opt.Capabilities, opt.Version, opt.OnRequest, opt.Greet = l.Capabilities, l.Version, l.Ask, l.Greet
 		}
 		return opt
 	}

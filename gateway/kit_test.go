@@ -54,11 +54,10 @@ func newStack(t *testing.T, opt *gateway.Options, servers ...config.Server) *sta
 	s.hosted = host.New(&host.Options{
 		Events: events, MaxConnected: 40, Drain: time.Second,
 		Connection: func(k host.Key) upstream.Options {
+			l := s.surface.Lane(k)
 			return upstream.Options{
-				Capabilities: s.surface.LaneCapabilities(k), Grace: 100 * time.Millisecond, Kill: 100 * time.Millisecond,
-				OnRequest: func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
-					return s.surface.LaneAsk(ctx, k, method, params)
-				},
+				Capabilities: l.Capabilities, Version: l.Version, OnRequest: l.Ask, Greet: l.Greet,
+				Grace: 100 * time.Millisecond, Kill: 100 * time.Millisecond,
 			}
 		},
 		OnNotification: func(k host.Key, m wire.Message) {
@@ -115,6 +114,10 @@ func (s *stack) Listen(ctx context.Context, k policy.Key, want surface.Subscript
 
 func (s *stack) Notify(ctx context.Context, k policy.Key, method string, params []byte) error {
 	return s.hosted.Notify(ctx, k, method, params)
+}
+
+func (s *stack) Version(ctx context.Context, k policy.Key) (string, error) {
+	return s.hosted.Version(ctx, k)
 }
 
 func (s *stack) Release(k policy.Key) { s.hosted.Release(k) }

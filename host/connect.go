@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -227,7 +228,9 @@ func (u *unit) dial(l *live) error {
 
 func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	opt := u.base
-	opt.Version, _ = u.h.opt.Memory.Era(ctx, u.digest)
+	if opt.Version == "" {
+		opt.Version, _ = u.h.opt.Memory.Era(ctx, u.digest)
+	}
 	opt.OnNotification = u.heard
 	if opt.Executable == "" {
 		opt.Executable = u.h.opt.Executable
@@ -297,7 +300,7 @@ func (u *unit) dialFailed(epoch uint64, err error) error {
 
 // install puts a fresh connection into use.
 func (u *unit) install(l *live, epoch uint64) error {
-	u.h.opt.Memory.RememberEra(l.ctx, u.digest, l.conn.Version())
+	u.learnEra(l)
 	u.recall(l.ctx)
 	u.catalog.connected(l)
 	u.listen(l)
@@ -328,6 +331,19 @@ func (u *unit) install(l *live, epoch uint64) error {
 	// Those who waited take it in a moment; should they all have left, it goes.
 	u.rest(max(u.srv.KeepAlive, time.Second))
 	return nil
+}
+
+// learnEra keeps what a connection shows of the server's era. One that was to speak
+// a certain revision says nothing about the one the server likes best, but may say
+// that there is no older one.
+func (u *unit) learnEra(l *live) {
+	version := l.conn.Version()
+	switch {
+	case u.base.Version == "":
+		u.h.opt.Memory.RememberEra(l.ctx, u.digest, version)
+	case wire.Modern(version) && !wire.Modern(u.base.Version):
+		u.reg.modern.Store(version)
+	}
 }
 
 // lose takes in that a connection ended without our doing.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/upstream"
@@ -33,9 +34,10 @@ type Host struct {
 
 // registration is a server by name, and its units.
 type registration struct {
-	srv   config.Server
-	pace  *upstream.Pace // of all its connections together
-	units map[Key]*unit
+	srv    config.Server
+	pace   *upstream.Pace // of all its connections together
+	units  map[Key]*unit
+	modern atomic.Value // string: its revision, once it is known to have no older one
 }
 
 func register(srv config.Server) *registration {
@@ -149,6 +151,25 @@ func (h *Host) connect(ctx context.Context, k Key) error {
 func (h *Host) Hold(ctx context.Context, k Key) (release func(), err error) {
 	_, release, err = h.hold(ctx, k)
 	return release, err
+}
+
+// Version returns the revision that the connection of k speaks, connecting if need
+// be. Where Options.Connection asks for an older revision and the server is known
+// to speak none, that is said without a connection.
+func (h *Host) Version(ctx context.Context, k Key) (string, error) {
+	u, err := h.unit(k)
+	if err != nil {
+		return "", err
+	}
+	if v, ok := u.reg.modern.Load().(string); ok && u.base.Version != "" && v != "" {
+		return v, nil
+	}
+	l, release, err := h.hold(ctx, k)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	return l.conn.Version(), nil
 }
 
 func (h *Host) hold(ctx context.Context, k Key) (*live, func(), error) {

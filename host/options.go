@@ -61,7 +61,9 @@ type Options struct {
 	Lease func(context.Context, config.Server) (release func(), err error)
 	// Connection returns what the connections of a key start from: client name,
 	// capabilities, a ring for standard error that survives restarts. It is asked
-	// once per key. Version, Authorize and OnNotification are overwritten.
+	// once per key. With a Version the connection speaks that one where the server
+	// can; without, the one that is remembered. Authorize and OnNotification are
+	// overwritten.
 	Connection func(Key) upstream.Options
 	// OnNotification hears what a server says that belongs to no request. It must
 	// not block.

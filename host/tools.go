@@ -109,8 +109,10 @@ func (u *unit) read(ctx context.Context, method string) error {
 // keep takes over a list that was read, see catalog.store.
 func (u *unit) keep(ctx context.Context, method string, list upstream.List, from *live, seen int) {
 	differs := u.catalog.store(method, list, from, seen)
-	c, _ := u.catalog.view()
-	u.h.opt.Memory.RememberTools(ctx, u.key, u.digest, c)
+	if u.base.Version == "" { // else it describes the server in an era that was chosen for it
+		c, _ := u.catalog.view()
+		u.h.opt.Memory.RememberTools(ctx, u.key, u.digest, c)
+	}
 	if differs && u.h.opt.Events != nil {
 		u.h.opt.Events.Publish(event.ToolsChanged{Header: u.header(), List: listName(method), Count: len(list.Items)})
 	}

@@ -175,7 +175,9 @@ func (u *unit) renew(replaced bool) *live {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.epoch++
-	u.replaced = u.replaced || replaced
+	if u.replaced = u.replaced || replaced; !replaced {
+		u.reg.modern.Store("") // it may be another program by now
+	}
 	u.backoff.Reset()
 	u.notBefore, u.lastErr = time.Time{}, nil
 	l := u.take()

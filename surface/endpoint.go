@@ -6,7 +6,6 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
-	"github.com/usher-mcp/usher/policy"
 )
 
 // endpoint is what the views on many servers have in common.
@@ -32,14 +31,8 @@ func (e *endpoint) Notify(ctx context.Context, a Agent, method string, params []
 	if l == nil || method != wire.MethodNotifyRoots {
 		return nil
 	}
-	l.mu.Lock()
-	var used []policy.Key
-	for k := range l.used {
-		used = append(used, k)
-	}
-	l.mu.Unlock()
 	var err error
-	for _, k := range used {
+	for _, k := range l.olderOnes() {
 		if e := e.s.opt.Hosted.Notify(ctx, k, method, params); e != nil {
 			err = e // one server that is down must not keep the others from hearing
 		}

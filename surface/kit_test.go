@@ -134,12 +134,8 @@ func start(t testing.TB, servers []config.Server, opt Options, edit func(*config
 			w.Surface.Notified(k, m)
 		},
 		Connection: func(k host.Key) upstream.Options {
-			return upstream.Options{
-				Capabilities: w.LaneCapabilities(k),
-				OnRequest: func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
-					return w.LaneAsk(ctx, k, method, params)
-				},
-			}
+			l := w.Lane(k)
+			return upstream.Options{Capabilities: l.Capabilities, Version: l.Version, OnRequest: l.Ask, Greet: l.Greet}
 		},
 	}
 	if edit != nil {

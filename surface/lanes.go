@@ -17,12 +17,19 @@ import (
 type lane struct {
 	agent Agent
 
-	mu    sync.Mutex // guards what follows
-	own   bool       // servers of the older era get a connection of its own
-	level []byte     // raw log level that the agent asked for, nil for none
-	used  map[policy.Key]bool
+	mu    sync.Mutex                    // guards what follows
+	own   bool                          // servers of the older era get a connection of its own
+	level []byte                        // raw log level that the agent asked for, nil for none
+	used  map[policy.Key]string         // connections of its own, and their revision; "" while it is not known
 	told  map[policy.Key]bool           // know the level
 	subs  map[string]context.CancelFunc // resources subscribed to, by shown address
+	asked map[subscription]bool         // what older servers were told to send updates of
+}
+
+// subscription is a resource at its server.
+type subscription struct {
+	key policy.Key
+	uri string
 }
 
 type laneID struct{ principal, name string }
@@ -61,7 +68,10 @@ func (ls *lanes) add(id laneID, a Agent) *lane {
 	if ls.all == nil {
 		ls.all, ls.free = map[laneID]*lane{}, map[policy.Key][]string{}
 	}
-	l := &lane{agent: a, own: canAnswer(a.Capabilities), used: map[policy.Key]bool{}, told: map[policy.Key]bool{}, subs: map[string]context.CancelFunc{}}
+	l := &lane{
+		agent: a, own: canAnswer(a.Capabilities), used: map[policy.Key]string{}, told: map[policy.Key]bool{},
+		subs: map[string]context.CancelFunc{}, asked: map[subscription]bool{},
+	}
 	ls.all[id] = l
 	return l
 }
@@ -106,11 +116,31 @@ func (l *lane) ownLane() bool {
 	return l.own
 }
 
-// use notes that a connection belongs to the lane.
-func (l *lane) use(k policy.Key) {
+// use notes that a connection belongs to the lane, and which revision it speaks.
+func (l *lane) use(k policy.Key, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.used[k] = true
+	l.used[k] = version
+}
+
+// speaks is the revision of a connection, "" when it is not known.
+func (l *lane) speaks(k policy.Key) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.used[k]
+}
+
+// olderOnes are the connections of its own that may be of the older era.
+func (l *lane) olderOnes() []policy.Key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []policy.Key
+	for k, version := range l.used {
+		if !wire.Modern(version) {
+			all = append(all, k)
+		}
+	}
+	return all
 }
 
 // claim makes connections its own from now on.
@@ -126,21 +156,61 @@ func (l *lane) claim() {
 // without sessions one is borrowed for as long as the request takes.
 func (s *Surface) route(ctx context.Context, a Agent, k policy.Key, r *Request) (routed, error) {
 	k.Principal = a.Principal
-	l, borrows := s.needs(a, r)
-	version, err := s.versionOf(ctx, k, l, borrows)
-	out := routed{key: k, version: version, done: func() {}}
+	own, borrows := s.needs(a, r)
+	listing, _, err := s.gate.Known(ctx, k)
+	out := routed{key: k, version: listing.Version, done: func() {}}
 	switch {
-	case err != nil || wire.Modern(version):
-	case l != nil:
-		out.key.Lane = a.Lane
-		l.use(out.key)
-		s.tellLevel(ctx, l, out.key)
+	case err != nil:
+	case own != nil:
+		s.routeOwn(ctx, own, &out)
 	case borrows:
-		out.key.Lane = s.lanes.borrow(a, k)
-		s.lend(ctx, out.key, r)
-		out.done = func() { s.giveBack(a, out.key) }
+		err = s.routeBorrowed(ctx, a, r, &out)
 	}
 	return out, err
+}
+
+// routeOwn decides for a session of the older era. A server of both eras speaks the
+// older one with it: what it asks then reaches the agent in the way both know.
+func (s *Surface) routeOwn(ctx context.Context, l *lane, out *routed) {
+	k := out.key
+	k.Lane = l.agent.Lane
+	version := l.speaks(k)
+	if version == "" {
+		l.use(k, "")
+		var err error
+		if version, err = s.opt.Hosted.Version(ctx, k); err == nil {
+			l.use(k, version)
+		} // else the request itself meets with the problem, and tells it
+		if wire.Modern(version) {
+			s.opt.Hosted.Release(k) // there is no older era: all share one connection
+		}
+	}
+	out.version = version
+	if wire.Modern(version) {
+		return
+	}
+	out.key = k
+	s.tellLevel(ctx, l, k)
+}
+
+// routeBorrowed decides for an agent without sessions. A server that was never seen
+// is asked first.
+func (s *Surface) routeBorrowed(ctx context.Context, a Agent, r *Request, out *routed) error {
+	if out.version == "" {
+		listing, err := s.gate.Tools(ctx, out.key)
+		if err != nil {
+			return err
+		}
+		out.version = listing.Version
+	}
+	if wire.Modern(out.version) {
+		return nil
+	}
+	out.key.Lane = s.lanes.borrow(a, out.key)
+	s.lend(ctx, out.key, r)
+	k := out.key
+	out.done = func() { s.giveBack(a, k) }
+	return nil
 }
 
 // routed is a connection that was decided on.
@@ -171,27 +241,6 @@ func levelOf(params []byte) []byte {
 	return level
 }
 
-// versionOf is the revision that a server speaks. Only where it makes a difference
-// a server that was never seen is asked first, over the connection that an older
-// one would need anyway.
-func (s *Surface) versionOf(ctx context.Context, k policy.Key, own *lane, borrows bool) (string, error) {
-	listing, _, err := s.gate.Known(ctx, k)
-	if err != nil || listing.Version != "" || own == nil && !borrows {
-		return listing.Version, err
-	}
-	if own != nil {
-		k.Lane = own.agent.Lane
-		own.use(k)
-		if listing, _, err = s.gate.Known(ctx, k); err != nil || listing.Version != "" {
-			return listing.Version, err
-		}
-	}
-	if listing, err = s.gate.Tools(ctx, k); err == nil && own != nil && wire.Modern(listing.Version) {
-		s.opt.Hosted.Release(k)
-	}
-	return listing.Version, err
-}
-
 // lend prepares a borrowed connection for one request: the server says as much as
 // was asked for.
 func (s *Surface) lend(ctx context.Context, k policy.Key, r *Request) {
@@ -206,7 +255,9 @@ func (s *Surface) lend(ctx context.Context, k policy.Key, r *Request) {
 		clear(l.told)
 	}
 	l.mu.Unlock()
-	s.tellLevel(ctx, l, k)
+	if _, err := s.opt.Hosted.Version(ctx, k); err == nil { // one that has to be made is greeted with it
+		s.tellLevel(ctx, l, k)
+	}
 }
 
 // How many connections that can be borrowed wait for the next who needs one: of one
@@ -257,22 +308,56 @@ func capabilitySum(a Agent) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// LaneCapabilities are the client capabilities to declare on the connection of a
-// lane, nil for connections that are shared.
-func (s *Surface) LaneCapabilities(k policy.Key) []byte {
-	if l := s.lanes.of(s.normal(k)); k.Lane != "" && l != nil {
-		return l.agent.Capabilities
-	}
-	return nil
+// Lane is what the connection of one key is made from.
+type Lane struct {
+	// Capabilities to declare; nil: none.
+	Capabilities []byte
+	// Version to speak where the server can; "": the server chooses.
+	Version string
+	// Ask answers what a server asks that belongs to no request.
+	Ask func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
+	// Greet returns what a new session with the server is told first.
+	Greet func() []wire.Message
 }
 
-// LaneAsk answers a question that a server asks on the connection of a lane and that
-// belongs to no request.
-func (s *Surface) LaneAsk(ctx context.Context, k policy.Key, method string, params []byte) ([]byte, *wire.Error) {
-	if l := s.lanes.of(s.normal(k)); k.Lane != "" && l != nil && l.agent.Ask != nil {
-		return l.agent.Ask(ctx, method, params)
+// Lane returns what the connection of a key has to know of the agent's session that
+// it belongs to. A connection that is shared belongs to none.
+func (s *Surface) Lane(k policy.Key) Lane {
+	k = s.normal(k)
+	own := s.lanes.of(k)
+	if k.Lane == "" || own == nil {
+		return Lane{Ask: refuse}
 	}
+	l := Lane{Capabilities: own.agent.Capabilities, Ask: own.agent.Ask, Greet: func() []wire.Message { return own.greet(k) }}
+	if l.Ask == nil {
+		l.Ask = refuse
+	}
+	if v := own.agent.Version; v != "" && !wire.Modern(v) {
+		l.Version = v
+	}
+	return l
+}
+
+func refuse(_ context.Context, method string, _ []byte) ([]byte, *wire.Error) {
 	return nil, wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", method)
+}
+
+// greet is what the server has to know of the session, and would not after its
+// connection was lost.
+func (l *lane) greet(k policy.Key) []wire.Message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []wire.Message
+	if l.level != nil {
+		l.told[k] = true
+		all = append(all, wire.Message{Method: wire.MethodSetLevel, Params: jsonx.Set(nil, "level", l.level)})
+	}
+	for sub := range l.asked {
+		if sub.key == k {
+			all = append(all, wire.Message{Method: wire.MethodSubscribe, Params: jsonx.Set(nil, "uri", jsonx.Quote(sub.uri))})
+		}
+	}
+	return all
 }
 
 // closeLane ends everything that was held for a lane.
@@ -286,7 +371,7 @@ func (s *Surface) closeLane(a Agent) {
 	}
 	l.mu.Lock()
 	used, subs := l.used, l.subs
-	l.used, l.subs = map[policy.Key]bool{}, map[string]context.CancelFunc{}
+	l.used, l.subs = map[policy.Key]string{}, map[string]context.CancelFunc{}
 	l.mu.Unlock()
 	for _, cancel := range subs {
 		cancel()

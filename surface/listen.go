@@ -20,8 +20,8 @@ type listener struct {
 	agent Agent
 	want  Subscription
 	on    func(wire.Message)
-	// sums returns what the lists are now; a list is told to have changed when its
-	// sum has. Nil: changes are told as the server told them.
+	// sums returns what the lists are now; a list is also told to have changed when
+	// its sum has, as after a login. Nil: only what servers say is told.
 	sums func(context.Context) lists3
 	// shows reports whether the view shows a server; shown is the address it gives
 	// a resource of it.
@@ -127,7 +127,7 @@ func (l *listener) tell(ctx context.Context, last lists3) lists3 {
 	if l.sums != nil {
 		are = l.sums(ctx)
 		for i := range are {
-			changed[i] = are[i] != last[i]
+			changed[i] = changed[i] || are[i] != last[i]
 		}
 	}
 	for i, method := range listNotes {
@@ -194,7 +194,8 @@ func (s *Surface) followed(l *listener, k policy.Key, uri string) (string, bool)
 	return shown, true
 }
 
-// listChanged has a list read again; who listens is told when its view is another.
+// listChanged has a list read again and tells who listens. An announcement is passed
+// on even where the list turns out to be the same: the agent asked for those.
 func (s *Surface) listChanged(k policy.Key, method string) {
 	kind, methods := 0, []string{wire.MethodToolsList}
 	switch method {
@@ -204,7 +205,7 @@ func (s *Surface) listChanged(k policy.Key, method string) {
 		kind, methods = 2, []string{wire.MethodResourcesList, wire.MethodTemplatesList}
 	}
 	s.listeners.each(func(l *listener) {
-		if l.sums == nil && l.hears(k) {
+		if l.hears(k) {
 			l.raise(kind)
 		}
 	})

@@ -24,12 +24,8 @@ func (s *Surface) setLevel(ctx context.Context, a Agent, params []byte) ([]byte,
 	l.mu.Lock()
 	l.level, l.own = append([]byte(nil), level...), true
 	clear(l.told)
-	var used []policy.Key
-	for k := range l.used {
-		used = append(used, k)
-	}
 	l.mu.Unlock()
-	for _, k := range used {
+	for _, k := range l.olderOnes() {
 		s.tellLevel(ctx, l, k)
 	}
 	return emptyResult(a), nil
@@ -88,7 +84,7 @@ func (s *Surface) subscribe(ctx context.Context, a Agent, t target, shown string
 		}
 		res, err := s.pass(ctx, rt.key, "", &r)
 		if err == nil && l != nil {
-			l.note(shown, r.Method == wire.MethodSubscribe)
+			l.note(subscription{rt.key, t.name}, shown, r.Method == wire.MethodSubscribe)
 		}
 		return res.Raw, err
 	}
@@ -111,13 +107,14 @@ func (s *Surface) subscribe(ctx context.Context, a Agent, t target, shown string
 }
 
 // note remembers what an older server was told to send updates of.
-func (l *lane) note(shown string, on bool) {
+func (l *lane) note(sub subscription, shown string, on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if on {
-		l.subs[shown] = func() {}
+		l.subs[shown], l.asked[sub] = func() {}, true
 	} else {
 		delete(l.subs, shown)
+		delete(l.asked, sub)
 	}
 }
 

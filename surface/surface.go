@@ -40,6 +40,9 @@ type Hosted interface {
 	Listen(ctx context.Context, k policy.Key, want Subscription, on func(wire.Message)) error
 	// Notify sends a notification over the connection of k, if there is one.
 	Notify(ctx context.Context, k policy.Key, method string, params []byte) error
+	// Version is the revision that the connection of k speaks; it connects if need
+	// be, see host.Host.Version.
+	Version(ctx context.Context, k policy.Key) (string, error)
 	// Release ends the connection of a lane.
 	Release(k policy.Key)
 	// Explain says what an error of the gate or the host means.

@@ -71,6 +71,7 @@ func (*deaf) Status(context.Context, string, string) []Status          { return 
 func (*deaf) Release(policy.Key)                                       {}
 func (*deaf) Explain(error) Problem                                    { return Problem{} }
 func (*deaf) Notify(context.Context, policy.Key, string, []byte) error { return nil }
+func (*deaf) Version(context.Context, policy.Key) (string, error)      { return "", nil }
 func (*deaf) List(context.Context, policy.Key, string) (policy.Catalog, error) {
 	return policy.Catalog{}, errors.New("nobody is there")
 }

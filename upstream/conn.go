@@ -38,6 +38,10 @@ type Options struct {
 	// OnRequest answers requests of the server that belong to no single request of
 	// ours. Without it they are refused.
 	OnRequest Responder
+	// Greet returns what a new session of the older era is told before anything else,
+	// as requests whose answers do not matter: the log level, subscriptions. It is
+	// asked again whenever the server has lost the session.
+	Greet func() []wire.Message
 	// Authorize may add credentials to an HTTP request before it is sent.
 	Authorize func(*http.Request) error
 	// Transport carries HTTP. Default: one of its own, closed with the Conn.
@@ -163,6 +167,11 @@ func (c *Conn) do(ctx context.Context, req Request, version string) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
+	return c.perform(ctx, x)
+}
+
+// perform sends a prepared exchange and waits for its outcome.
+func (c *Conn) perform(ctx context.Context, x *exchange) ([]byte, error) {
 	if err := c.router.add(x); err != nil {
 		return nil, err
 	}
@@ -171,7 +180,7 @@ func (c *Conn) do(ctx context.Context, req Request, version string) ([]byte, err
 	if err != nil {
 		if ctx.Err() != nil {
 			c.cancel(x, context.Cause(ctx))
-			err = ended(ctx, c.server.Name, req.Method, err)
+			err = ended(ctx, c.server.Name, x.method, err)
 		} else if c.life.Err() != nil {
 			err = c.router.reason(err)
 		}

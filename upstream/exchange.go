@@ -21,6 +21,7 @@ type exchange struct {
 	notify  func(wire.Message)
 	respond Responder
 	reply   chan outcome // one place
+	renewed bool         // it begins a session: one that is gone is not renewed for it
 	wake    func()       // ends a wait elsewhere once the reply is there; may be nil
 }
 
@@ -153,8 +154,13 @@ func (r *router) response(m wire.Message) {
 }
 
 // notification goes to the request it belongs to where that is known, else to the
-// connection's handler. x is the exchange on whose stream it came, nil if none.
+// connection's handler. x is the exchange on whose stream it came, nil if none. A
+// change of a list or a resource belongs to nobody but who listens for it, whatever
+// stream a server chose for telling.
 func (r *router) notification(x *exchange, m wire.Message) {
+	if x != nil && x.method != wire.MethodListen && isChange(m.Method) {
+		x = nil
+	}
 	if m.Method == wire.MethodNotifyProgress {
 		if x = r.byToken(m, x); x == nil {
 			r.lost("progress for no request of ours", m)
@@ -171,6 +177,15 @@ func (r *router) notification(x *exchange, m wire.Message) {
 	if r.onNotify != nil {
 		r.onNotify(m)
 	}
+}
+
+// isChange reports whether a notification tells of something that changed.
+func isChange(method string) bool {
+	switch method {
+	case wire.MethodNotifyTools, wire.MethodNotifyPrompts, wire.MethodNotifyRes, wire.MethodNotifyUpdated:
+		return true
+	}
+	return false
 }
 
 // bySubscription finds the listen request whose id m carries.

@@ -104,7 +104,7 @@ func (l *httpLink) exchange(ctx context.Context, x *exchange) (wire.Message, err
 	session := l.session.Load()
 	m, err := l.try(ctx, x, session)
 	var status *StatusError
-	if session == nil || x.method == wire.MethodInitialize || !errors.As(err, &status) || status.Status != http.StatusNotFound {
+	if session == nil || x.renewed || x.method == wire.MethodInitialize || !errors.As(err, &status) || status.Status != http.StatusNotFound {
 		return m, err
 	}
 	// The server has forgotten our session and therefore did nothing: start a new

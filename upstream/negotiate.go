@@ -189,7 +189,26 @@ func (c *Conn) reinitialize(ctx context.Context) error {
 	if _, err := c.handshake(ctx); err != nil {
 		return err
 	}
-	return c.link.send(ctx, wire.AppendNotification(nil, wire.MethodNotifyInit, nil))
+	if err := c.link.send(ctx, wire.AppendNotification(nil, wire.MethodNotifyInit, nil)); err != nil {
+		return err
+	}
+	c.greet(ctx)
+	return nil
+}
+
+// greet tells a new session what the one before it knew.
+func (c *Conn) greet(ctx context.Context) {
+	if c.opt.Greet == nil {
+		return
+	}
+	for _, m := range c.opt.Greet() {
+		x, err := c.exchange(Request{Method: m.Method, Params: m.Params}, c.version)
+		if err != nil {
+			continue
+		}
+		x.renewed = true
+		_, _ = c.perform(ctx, x) // a server that knows no levels is as good as one that does
+	}
 }
 
 // handshake sends initialize and returns the raw result.
@@ -214,5 +233,6 @@ func (c *Conn) initialized(ctx context.Context, result []byte) error {
 	if l, ok := c.link.(*httpLink); ok && (c.opt.OnNotification != nil || c.opt.OnRequest != nil) {
 		l.openStream(ctx)
 	}
+	c.greet(ctx)
 	return nil
 }
