@@ -49,14 +49,6 @@ func (l *serverLeg) expectFailures() {
 	if l.fixture == "stateful" {
 		l.known["server-sse-polling"] = "the fixture closes its stream without an event id, so its own answer is lost"
 	}
-	if l.fixture == "stdio" && l.revision == "2025-11-25" {
-		for _, name := range []string{"tools-call-sampling", "tools-call-elicitation", "elicitation-sep1034-defaults", "elicitation-sep1330-enums"} {
-			l.known[name] = "usher talks to a server of both eras in the newer one, where this tool of the fixture does not ask"
-		}
-	}
-	if l.joined && l.revision == "2026-07-28" {
-		l.known["server-stateless"] = "the joined endpoint tells of a changed list only when it differs, and the fixture announces the same list again"
-	}
 }
 
 // noFixture begins the names of scenarios that no fixture can play: an extension.
