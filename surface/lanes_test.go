@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/policy"
@@ -16,8 +17,10 @@ import (
 // and what is remembered of it to stay the newer one.
 func TestOwnEra(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	kept := &memory{}
+	w := start(t, []config.Server{srv}, Options{}, func(_ *config.Config, o *host.Options) { o.Memory = kept })
 	v := single1(t, w, "s")
+	do(t, v, modernAgent, wire.MethodToolsList, `{}`)
 	able := legacyAgent
 	able.Capabilities = []byte(`{"elicitation":{}}`)
 	do(t, v, able, wire.MethodToolsCall, `{"name":"echo","arguments":{"from":"older"}}`)
@@ -31,8 +34,12 @@ func TestOwnEra(t *testing.T) {
 	if n := len(fk.Ledger().Calls("echo")); n != 2 {
 		t.Errorf("%d calls arrived", n)
 	}
-	if l, _, err := w.gate.Known(t.Context(), policy.Key{Principal: local, Server: "s"}); err != nil || l.Version != wire.V20260728 {
-		t.Errorf("it is remembered to speak %q, %v", l.Version, err)
+	k := policy.Key{Principal: local, Server: "s", Lane: able.Lane}
+	if c, err := w.host.Tools(t.Context(), k); err != nil || c.Version != able.Version {
+		t.Errorf("the session speaks %q, %v", c.Version, err)
+	}
+	if c, _ := kept.Tools(t.Context(), k, ""); c.Version != wire.V20260728 {
+		t.Errorf("it is remembered to speak %q", c.Version)
 	}
 }
 
