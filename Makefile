@@ -40,7 +40,7 @@ proof: setup ## the long forms of the tests
 conformance: setup ## the official MCP conformance suite against usher
 	@go run ./test/conformance
 
-bench: ## measure usher against its promises; writes bench/results.json
+bench: ## measure usher against its promises; writes bench/results.json and docs/performance.md
 	go run ./bench
 
 microbench: ## Go benchmarks of single functions

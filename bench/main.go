@@ -8,22 +8,25 @@
 // root package.
 //
 // Flow: main picks the parts (-part), each part returns rows, a row that misses its
-// bar makes the exit code 1.
+// bar makes the exit code 1. The rows of a part replace those of an earlier run in
+// bench/results.json, from which docs/performance.md is made (-doc makes it alone).
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/process"
 )
 
@@ -39,61 +42,91 @@ type row struct {
 
 func (r row) missed() bool { return r.Bar > 0 && r.Value > r.Bar }
 
+// published are the figures that the document is made of.
+const published = "bench/results.json"
+
 // part is one subject that can be measured by itself.
 type part struct {
 	name string
-	run  func(context.Context, io.Writer) ([]row, error)
+	run  func(context.Context, *lab) ([]row, error)
 }
 
+// parts in the order in which they are measured and told.
 func parts() []part {
 	return []part{
-		{"isolation", isolation},
+		{"calls", calls},
+		{"large", large},
+		{"stdio", stdio},
+		{"costs", costs},
+		{"servers", servers},
+		{"memory", memory},
+		{"lists", lists},
+		{"oneshot", oneshot},
+		{"meta", meta},
+		{"isolation", func(ctx context.Context, l *lab) ([]row, error) { return isolation(ctx, l.log) }},
 	}
 }
 
 func main() {
 	process.Main()
-	if len(os.Args) > 1 && os.Args[1] == "polite" {
-		fmt.Fprintln(os.Stderr, "bench:", becomePolite(os.Args[2:]))
-		os.Exit(1)
+	if code, is := runRole(os.Args[1:]); is {
+		os.Exit(code)
 	}
-	if len(os.Args) > 1 && os.Args[1] == "child-fake" {
-		os.Exit(fake.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
-	}
-	only := flag.String("part", "", "measure only this part")
-	out := flag.String("out", "bench/results.json", "where to write the figures")
+	only := flag.String("part", "", "measure only these parts, with commas between")
+	quick := flag.Bool("quick", false, "fewer and shorter rounds: minutes become seconds, figures become rough")
+	out := flag.String("out", published, "where to write the figures; elsewhere, no document is made of them")
+	doc := flag.String("doc", "docs", "directory to write performance.md and its plots to")
+	onlyDoc := flag.Bool("doc-only", false, "measure nothing, make the document again")
+	profiles := flag.String("profiles", "", "directory to write profiles of usher to, while it is measured")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	rows, err := measure(ctx, *only, os.Stderr)
-	report(os.Stdout, rows)
-	if err == nil {
-		err = write(*out, rows)
-	}
+	missed, err := run(ctx, *only, *quick, *onlyDoc, *out, *doc, *profiles)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
 	}
-	for _, r := range rows {
-		if r.missed() {
-			os.Exit(1)
-		}
+	if missed || err != nil {
+		os.Exit(1)
 	}
 }
 
-func measure(ctx context.Context, only string, log io.Writer) ([]row, error) {
+func run(ctx context.Context, only string, quick, onlyDoc bool, out, doc, profiles string) (missed bool, err error) {
+	if !onlyDoc {
+		l, err := newLab(ctx, quick, profiles, os.Stderr)
+		if err != nil {
+			return false, err
+		}
+		defer l.close()
+		rows, err := measure(ctx, l, only)
+		report(os.Stdout, rows)
+		if err != nil {
+			return false, err
+		}
+		if err := write(out, rows, quick); err != nil {
+			return false, err
+		}
+		missed = slices.ContainsFunc(rows, row.missed)
+	}
+	if out != published {
+		return missed, nil
+	}
+	return missed, document(out, doc)
+}
+
+func measure(ctx context.Context, l *lab, only string) ([]row, error) {
 	var rows []row
+	wanted := strings.Split(only, ",")
 	for _, p := range parts() {
-		if only != "" && only != p.name {
+		if only != "" && !slices.Contains(wanted, p.name) {
 			continue
 		}
 		began := time.Now()
-		got, err := p.run(ctx, log)
+		got, err := p.run(ctx, l)
 		rows = append(rows, got...)
 		if err != nil {
 			return rows, fmt.Errorf("%s: %w", p.name, err)
 		}
-		fmt.Fprintf(log, "%s took %s\n", p.name, time.Since(began).Round(time.Second))
+		fmt.Fprintf(l.log, "%s took %s\n", p.name, time.Since(began).Round(time.Second))
 	}
 	return rows, nil
 }
@@ -117,13 +150,48 @@ type results struct {
 	When  time.Time `json:"when"`
 	Go    string    `json:"go"`
 	Cores int       `json:"cores"`
+	Quick []string  `json:"quick,omitempty"` // parts that were last measured in the quick form
 	Rows  []row     `json:"rows"`
 }
 
-func write(path string, rows []row) error {
-	text, err := json.MarshalIndent(results{time.Now().UTC(), runtime.Version(), runtime.NumCPU(), rows}, "", "  ")
+// read is an empty one when there is no file yet.
+func read(path string) (results, error) {
+	var r results
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(text, &r)
+}
+
+// write puts rows into the file in place of those of the same parts.
+func write(path string, rows []row, quick bool) error {
+	old, err := read(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	next := results{When: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), Cores: runtime.NumCPU()}
+	for _, p := range parts() {
+		of := func(r row) bool { return r.Part == p.name }
+		isQuick := quick
+		got := only(rows, of)
+		if len(got) == 0 {
+			got, isQuick = only(old.Rows, of), slices.Contains(old.Quick, p.name)
+		}
+		if next.Rows = append(next.Rows, got...); isQuick && len(got) > 0 {
+			next.Quick = append(next.Quick, p.name)
+		}
+	}
+	text, err := json.MarshalIndent(next, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+func only(rows []row, of func(row) bool) []row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !of(r) })
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// child is a fake server in a process of its own, on one core at most.
+// child is a process of its own: a server, or a contestant.
 type child struct {
-	proc *process.Child
-	url  string
+	proc  *process.Child
+	url   string
+	aside string // where it tells its own figures; empty where it does not
 }
 
-// startFake starts a fake HTTP server as a child; polite children leave the cores
-// to the rest.
+// startFake starts a fake HTTP server as a child, on one core at most; polite
+// children leave the cores to the rest.
 func startFake(ctx context.Context, polite bool, switches ...string) (*child, error) {
 	args := []string{"child-fake", "--http", "127.0.0.1:0"}
 	if polite {
@@ -46,7 +47,7 @@ func startFake(ctx context.Context, polite bool, switches ...string) (*child, er
 	if err != nil {
 		return nil, fmt.Errorf("start a fake server: %w", err)
 	}
-	return &child{p, strings.TrimSpace(url)}, nil
+	return &child{proc: p, url: strings.TrimSpace(url)}, nil
 }
 
 func (c *child) stop() { _ = c.proc.Stop() }
