@@ -24,6 +24,10 @@ type LoginOptions struct {
 	// Redirect is the address the answer comes back to. Default: oauth.redirectUri,
 	// else Options.PublicCallback, else a loopback address.
 	Redirect string
+	// Loopback is the loopback address that the answer comes back to where no other
+	// is configured: one at which somebody takes it who hands it on, such as the
+	// courier on the person's own machine. Default: this process's own.
+	Loopback string
 	// Listen makes this process take the answer at a loopback address. Without it
 	// the answer is pasted, or another process takes it.
 	Listen bool
@@ -199,6 +203,9 @@ func (b *begun) authorizeParams() map[string]string {
 // if this process is to take it.
 func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (redirect, error) {
 	to, ok := e.fixedRedirect(srv, opt)
+	if !ok && opt.Loopback != "" {
+		return redirect{uri: opt.Loopback, class: classLoopback}, nil
+	}
 	if !ok {
 		address, err := e.loopbackAddress(ctx, opt.Listen)
 		return redirect{uri: address, class: classLoopback}, err
@@ -208,7 +215,7 @@ func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOp
 		return redirect{}, errors.New("oauth.redirectUri is not an absolute address without fragment")
 	}
 	if opt.Listen && to.class == classFixed {
-		if err := e.listener.listenOn(e, u); err != nil {
+		if err := e.listener.listenOn(u, e.listenerMemory(ctx).ID); err != nil {
 			return redirect{}, err
 		}
 	}

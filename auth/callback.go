@@ -27,30 +27,40 @@ func (e *Engine) CallbackHandler(who func(*http.Request) (principal string)) htt
 
 // callback answers one request at the redirect address.
 func (e *Engine) callback(w http.ResponseWriter, r *http.Request, principal string) {
-	switch {
-	case r.Method == http.MethodHead || r.Method == http.MethodOptions:
-		writePage(w, http.StatusOK, pageStray) // looks, and must not consume
-		return
-	case r.Method != http.MethodGet:
-		writePage(w, http.StatusMethodNotAllowed, pageStray)
-		return
-	case speculative(r.Header):
-		// The browser asks again when the person really goes there.
-		writePage(w, http.StatusServiceUnavailable, pageStray)
-		return
-	}
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		writePage(w, http.StatusBadRequest, pageStray)
-		return
-	}
-	cb, err := ReadCallback(q)
-	if err != nil {
-		writePage(w, http.StatusBadRequest, pageStray)
+	cb, ok := readRequest(w, r)
+	if !ok {
 		return
 	}
 	cb.Principal = principal
-	e.showOutcome(w, e.completeOnce(r.Context(), cb))
+	err := e.completeOnce(r.Context(), cb)
+	if writeOutcome(w, err) == pageLater {
+		e.log.Warn("a login could not be finished", "error", err)
+	}
+}
+
+// readRequest reads the answer out of a request; false when it was none, and has got
+// its page.
+func readRequest(w http.ResponseWriter, r *http.Request) (cb Callback, ok bool) {
+	switch {
+	case r.Method == http.MethodHead || r.Method == http.MethodOptions:
+		writePage(w, http.StatusOK, pageStray) // looks, and must not consume
+		return cb, false
+	case r.Method != http.MethodGet:
+		writePage(w, http.StatusMethodNotAllowed, pageStray)
+		return cb, false
+	case speculative(r.Header):
+		// The browser asks again when the person really goes there.
+		writePage(w, http.StatusServiceUnavailable, pageStray)
+		return cb, false
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err == nil {
+		cb, err = ReadCallback(q)
+	}
+	if err != nil {
+		writePage(w, http.StatusBadRequest, pageStray)
+	}
+	return cb, err == nil
 }
 
 // completeOnce is Complete for a browser, which may ask twice: the second time it
@@ -93,18 +103,17 @@ func speculative(h http.Header) bool {
 	return false
 }
 
-func (e *Engine) showOutcome(w http.ResponseWriter, err error) {
+// writeOutcome shows how a login ended.
+func writeOutcome(w http.ResponseWriter, err error) page {
 	switch {
 	case err == nil:
-		writePage(w, http.StatusOK, pageDone)
+		return writePage(w, http.StatusOK, pageDone)
 	case errors.Is(err, ErrUnknownState), errors.Is(err, ErrIssuer), errors.Is(err, ErrBadPaste):
-		writePage(w, http.StatusBadRequest, pageStray)
+		return writePage(w, http.StatusBadRequest, pageStray)
 	case errors.Is(err, ErrDenied), errors.Is(err, ErrRefused):
-		writePage(w, http.StatusOK, pageFailed)
-	default:
-		e.log.Warn("a login could not be finished", "error", err)
-		writePage(w, http.StatusServiceUnavailable, pageLater)
+		return writePage(w, http.StatusOK, pageFailed)
 	}
+	return writePage(w, http.StatusServiceUnavailable, pageLater)
 }
 
 // page is what a person gets to see. All of it is fixed: nothing from a request or
@@ -130,7 +139,7 @@ var pageTemplate = template.Must(template.New("").Parse(`<!doctype html>
 
 // writePage answers with a page that loads nothing, leads nowhere, is not kept and
 // cannot be framed.
-func writePage(w http.ResponseWriter, status int, p page) {
+func writePage(w http.ResponseWriter, status int, p page) page {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
@@ -140,4 +149,5 @@ func writePage(w http.ResponseWriter, status int, p page) {
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_ = pageTemplate.Execute(w, p) // the browser has gone if this fails
+	return p
 }

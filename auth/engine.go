@@ -76,6 +76,8 @@ func New(store vault.Store, options *Options) *Engine {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	e.life, e.stop = context.WithCancel(context.Background())
+	e.listener.take = func(w http.ResponseWriter, r *http.Request) { e.callback(w, r, "") }
+	e.listener.spawn = e.spawn
 	return e
 }
 

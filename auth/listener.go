@@ -38,6 +38,9 @@ const (
 // logins of the process, told apart by their state, and one more for each port that
 // a configured redirect address demands.
 type listener struct {
+	take  http.HandlerFunc  // answers a request at a redirect address
+	spawn func(func()) bool // runs a server; false when it is too late for that
+
 	mu      sync.Mutex // guards everything below
 	main    string     // base address of the shared one; "" before it is needed
 	ports   map[string]map[string]bool
@@ -104,7 +107,7 @@ func (e *Engine) loopbackAddress(ctx context.Context, listen bool) (string, erro
 		}
 		return "http://127.0.0.1:" + strconv.Itoa(port) + callbackPath, nil
 	}
-	main, err := e.listener.start(e, m)
+	main, err := e.listener.start(m)
 	if err != nil {
 		return "", fmt.Errorf("listen for the answer of the login page: %w; use paste-back instead", err)
 	}
@@ -112,7 +115,7 @@ func (e *Engine) loopbackAddress(ctx context.Context, listen bool) (string, erro
 }
 
 // start opens the shared listener, on the remembered port if it is free.
-func (l *listener) start(e *Engine, m memory) (string, error) {
+func (l *listener) start(m memory) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.main != "" {
@@ -126,11 +129,11 @@ func (l *listener) start(e *Engine, m memory) (string, error) {
 		return "", err
 	}
 	port := strconv.Itoa(first.Addr().(*net.TCPAddr).Port)
-	l.serve(e, first, port, callbackPath, m.ID)
+	l.serve(first, port, callbackPath, m.ID)
 	if host == "127.0.0.1" {
 		// For providers that take http://localhost only: browsers may try this first.
 		if second, err := net.Listen("tcp6", net.JoinHostPort("::1", port)); err == nil {
-			l.serve(e, second, port, callbackPath, m.ID)
+			l.serve(second, port, callbackPath, m.ID)
 		}
 	}
 	l.main = "http://" + net.JoinHostPort(host, port)
@@ -157,7 +160,7 @@ func openLoopback(port int) (net.Listener, string, error) {
 
 // listenOn makes sure that a configured redirect address is answered: by this
 // process, or by another one that shares the store and holds the port already.
-func (l *listener) listenOn(e *Engine, u *url.URL) error {
+func (l *listener) listenOn(u *url.URL, id string) error {
 	if u.Scheme != "http" || !loopbackName(u.Hostname()) {
 		return nil // not ours to answer: pasted, or served by a gateway
 	}
@@ -169,7 +172,6 @@ func (l *listener) listenOn(e *Engine, u *url.URL) error {
 	if path == "" {
 		path = "/"
 	}
-	m := e.listenerMemory(e.life)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -189,12 +191,12 @@ func (l *listener) listenOn(e *Engine, u *url.URL) error {
 		ln, err := net.Listen("tcp", net.JoinHostPort(host, port))
 		if err == nil {
 			opened++
-			l.serve(e, ln, port, path, m.ID)
+			l.serve(ln, port, path, id)
 		} else if first == nil {
 			first = err
 		}
 	}
-	if opened > 0 || heldByFriend(hosts[0], port, m.ID) {
+	if opened > 0 || heldByFriend(hosts[0], port, id) {
 		return nil
 	}
 	return fmt.Errorf("listen on port %s of oauth.redirectUri: %w; stop the program that uses it, or use paste-back", port, first)
@@ -222,7 +224,7 @@ func heldByFriend(host, port, id string) bool {
 }
 
 // serve answers on ln; it needs mu.
-func (l *listener) serve(e *Engine, ln net.Listener, port, path, id string) {
+func (l *listener) serve(ln net.Listener, port, path, id string) {
 	if l.ports == nil {
 		l.ports = map[string]map[string]bool{}
 	}
@@ -240,7 +242,7 @@ func (l *listener) serve(e *Engine, ln net.Listener, port, path, id string) {
 		case !l.answers(port, r.URL.Path):
 			writePage(w, http.StatusNotFound, pageStray)
 		default:
-			e.callback(w, r, "")
+			l.take(w, r)
 		}
 	})
 	srv := &http.Server{
@@ -249,7 +251,7 @@ func (l *listener) serve(e *Engine, ln net.Listener, port, path, id string) {
 	}
 	srv.SetKeepAlivesEnabled(false)
 	l.servers = append(l.servers, srv)
-	if !e.spawn(func() { _ = srv.Serve(ln) }) { // ends with http.ErrServerClosed
+	if !l.spawn(func() { _ = srv.Serve(ln) }) { // ends with http.ErrServerClosed
 		_ = ln.Close()
 	}
 }

@@ -20,6 +20,9 @@ type loginOptions struct {
 	scopes                            []string
 	wait                              time.Duration
 	json                              bool
+	courier                           []string // the command that reaches the far machine
+	farUsher                          string
+	far                               bool // this is the far end of a courier
 }
 
 func newCmdLogin(a *app) *cobra.Command {
@@ -34,6 +37,11 @@ With --all, --missing or --expired every server (or those named) is logged in at
 once: one local page lists the consents, grouped by who asks for them, and a board
 shows how far each is.
 
+With --courier the logins are those of another machine, and the browser is here:
+everything after it is the command that reaches that machine, up to the end or to a
+-- that is followed by servers. Only what a browser sees goes over the line; tokens
+stay on the machine they are for.
+
 Nothing is lost by Ctrl-C: a login that waits can be finished later.
 Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 		Example: `  usher login --missing              all that have no login yet
@@ -41,14 +49,20 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
   usher login linear@work
   usher login fly --device           a code on another screen
   usher login notion --paste         open the address anywhere, paste the answer
-  usher login notion --no-browser    print the address, wait for the answer`,
+  usher login notion --no-browser    print the address, wait for the answer
+  usher login --missing --courier ssh devbox
+                                     log devbox in, with the browser of this machine`,
 		ValidArgsFunction: a.completeServers(-1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.accounts = args
 			mode, many, err := loginMode(o)
 			switch {
+			case o.far:
+				return a.courierFar(c.Context())
 			case err != nil:
 				return usagef(c.UseLine(), "%v", err)
+			case c.Flags().Changed("courier"):
+				return a.courierNear(c.Context(), o, mode)
 			case many:
 				return a.loginMany(c.Context(), o, mode)
 			case len(args) == 0:
@@ -68,6 +82,10 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 	f.StringSliceVar(&o.scopes, "scope", nil, "ask for these `scopes` too")
 	f.DurationVar(&o.wait, "wait", 5*time.Minute, "how long to wait for a person")
 	f.BoolVar(&o.json, "json", false, "print one JSON object per step")
+	f.StringArrayVar(&o.courier, "courier", nil, "log in on the machine that this `command…` reaches, with the browser here")
+	f.StringVar(&o.farUsher, "far-usher", "usher", "what usher is called on the machine of --courier")
+	f.BoolVar(&o.far, "courier-far", false, "be the far end of --courier, on standard input and output")
+	_ = f.MarkHidden("courier-far") // it exists
 	c.MarkFlagsMutuallyExclusive("device", "paste", "browser", "no-browser")
 	return c
 }

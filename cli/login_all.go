@@ -119,10 +119,12 @@ func (c *consents) open(ctx context.Context) {
 		}
 		context.AfterFunc(ctx, func() { _ = page.Close() }) // the board says the rest
 		c.a.note("one page for all of them: %s", link)
-		if err := OpenBrowser(ctx, c.a.io.env("BROWSER"), link); err != nil {
-			c.a.note("  it did not open by itself: %v", err)
-		}
 		c.a.note("Ctrl-C is safe: what is consented stays, the rest can be resumed.")
+		go func() { // some browsers stay until they are closed
+			if err := OpenBrowser(ctx, c.a.io.env("BROWSER"), link); err != nil {
+				c.a.note("it did not open by itself: %v", err)
+			}
+		}()
 	})
 }
 

@@ -23,7 +23,7 @@ func Run(ctx context.Context, args []string, w IO) int {
 	a := &app{io: w}
 	defer a.close()
 	root := newRoot(a)
-	root.SetArgs(args)
+	root.SetArgs(courierWords(root, args))
 	err := root.ExecuteContext(ctx)
 	a.report(err)
 	return exitCode(err)

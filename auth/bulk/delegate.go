@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/usher-mcp/usher/auth"
@@ -78,6 +80,9 @@ func (l live) stillGood(ctx context.Context, t Target, out Standing) (Standing, 
 // Begin prefers a device code if asked to and if there is one to be had.
 func (l live) Begin(ctx context.Context, t Target, r Redirect, resolved func()) (auth.Pending, error) {
 	opt := &auth.LoginOptions{Redirect: r.URI, Listen: r.Listen, Scopes: l.opt.Scopes, Where: l.opt.Where}
+	if len(r.Courier) > 0 {
+		opt.Loopback = r.Courier[0]
+	}
 	var p *auth.Pending
 	err := auth.ErrNoFlow
 	if r.Device {
@@ -154,10 +159,18 @@ func (l live) Joinable(ctx context.Context, p auth.Pending, r Redirect) bool {
 		return r.Device
 	case r.URI != "" && r.URI != p.RedirectURI:
 		return false
+	case len(r.Courier) > 0:
+		return slices.ContainsFunc(r.Courier, func(at string) bool { return oneName(at) == oneName(p.RedirectURI) })
 	case r.Listen:
 		return answered(ctx, p.RedirectURI)
 	}
 	return true
+}
+
+// oneName writes a loopback address with the one name that all its names stand for:
+// some providers take the other one only.
+func oneName(address string) string {
+	return strings.Replace(address, "http://localhost:", "http://127.0.0.1:", 1)
 }
 
 // Where a listener of usher says that it is one.

@@ -30,6 +30,10 @@ type Redirect struct {
 	URI string
 	// Listen makes this process answer at the loopback address.
 	Listen bool
+	// Courier lists loopback addresses on the person's own machine at which answers
+	// are taken and carried here. The first is for logins that may come back to any;
+	// the others are such as the configuration of a server names.
+	Courier []string
 	// Device prefers a code on another screen where the server offers that.
 	Device bool
 	// Fresh begins anew even where a login of the account waits already, which is

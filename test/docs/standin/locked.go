@@ -1,13 +1,18 @@
 package standin
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/signal"
+	"regexp"
 	"time"
 
 	"github.com/usher-mcp/usher/internal/fake"
@@ -63,23 +68,41 @@ func tickets() []fake.Tool {
 		`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}`, `{"readOnlyHint":true}`, find)}
 }
 
-// Visit plays a browser whose person agrees: it opens an address and follows where
-// it is sent.
+// Visit plays a browser whose person agrees: it opens an address, follows where it
+// is sent, and clicks every consent that the page offers.
 func Visit(args []string, errw io.Writer) int {
 	if len(args) != 1 {
 		fmt.Fprintln(errw, "usage: visit ADDRESS")
 		return 2
 	}
-	client := &http.Client{Timeout: 30 * time.Second}
-	answer, err := client.Get(args[0])
-	if err != nil {
+	if err := visit(args[0]); err != nil {
 		fmt.Fprintln(errw, err)
 		return 1
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		fmt.Fprintln(errw, answer.Status)
-		return 1
-	}
 	return 0
+}
+
+var consent = regexp.MustCompile(`href="([^"]*/authorize\?[^"]*)"`)
+
+func visit(address string) error {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: 30 * time.Second, Jar: jar}
+	for todo := []string{address}; len(todo) > 0; todo = todo[1:] {
+		answer, err := client.Get(todo[0])
+		if err != nil {
+			return err
+		}
+		page, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %w", answer.Status, cmp.Or(err, errors.New("not a page")))
+		}
+		for _, link := range consent.FindAllSubmatch(page, -1) {
+			todo = append(todo, html.UnescapeString(string(link[1])))
+		}
+	}
+	return nil
 }
