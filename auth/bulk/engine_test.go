@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,133 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/test/need"
 )
-
-// fifty builds two good authorization servers with 21 servers each, and eight bad
-// ones with one each, named for what is wrong with them.
-func fifty(w *world) {
-	for i := range 2 {
-		w.as(fmt.Sprintf("as%d.example", i))
-	}
-	bad := map[string][]string{
-		"nometa": {"no-metadata"}, "slow": nil, "badtls": nil, "noregister": {"register-status=403"}, "denied": {"deny"},
-		"tokendown": {"token-status=503"}, "wrongissuer": {"issuer=https://evil.example"}, "hung": nil,
-	}
-	for name, switches := range bad {
-		w.as(name+".as.example", switches...)
-	}
-	for i := range 42 {
-		w.protect(fmt.Sprintf("good%02d", i), fmt.Sprintf("as%d.example", i%2))
-		if i%6 == 5 { // strewn among the good ones, the hung one early
-			for _, name := range []string{"hung", "slow", "badtls", "noregister", "denied", "tokendown", "wrongissuer"}[i/6 : i/6+1] {
-				w.protect(name, name+".as.example")
-			}
-		}
-	}
-	w.protect("nometa", "nometa.as.example")
-	w.net.add("slow.as.example", slowly(9*time.Second, w.servers["slow.as.example"].Handler()))
-	w.net.add("hung.example", slowly(0, nil))
-	w.net.add("badtls.as.example", badCertificate)
-}
-
-// Fifty servers, eight of them broken, each in its own way: the good ones are handed
-// out, consented to and connected while the hung one still holds its place.
-func TestFiftyServersEightBroken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		fifty(w)
-		const limit = 15 * time.Second
-		p := w.start(&Options{Bulk: config.Bulk{PrepareTimeout: limit}})
-		start := time.Now()
-		handed, connectedBeforeHung := 0, 0
-		outcomes := p.Prepare(t.Context(), w.targets, ModeMissing, Redirect{}, func(o Outcome) {
-			if o.Server == "hung" {
-				connectedBeforeHung = countPhase(p.Driver, PhaseConnected)
-				if took := time.Since(start); took != limit {
-					t.Errorf("the hung one ended after %v, want %v", took, limit)
-				}
-			}
-			if o.Status != StatusPending {
-				return
-			}
-			if strings.HasPrefix(o.Server, "good") {
-				handed++
-				if ph := phaseOf(p.Driver, "hung"); handed == 42 && ph != PhaseDiscovering && ph != PhaseQueued {
-					t.Errorf("when the last good one was handed out, the hung one was %s", ph)
-				}
-			}
-			page, err := w.consent(t.Context(), o.Login)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_, _ = p.Paste(t.Context(), "", page) // the bad ones fail here; rows tell
-		})
-		for i, o := range outcomes {
-			if o.Server != w.targets[i].Server.Name {
-				t.Fatalf("outcome %d is that of %s, want %s", i, o.Server, w.targets[i].Server.Name)
-			}
-		}
-		if handed != 42 || connectedBeforeHung != 42 {
-			t.Errorf("%d handed out, %d connected before the hung one ended; want 42", handed, connectedBeforeHung)
-		}
-		if err := p.Wait(t.Context()); err != nil { // the one whose token endpoint is down runs out
-			t.Fatal(err)
-		}
-		checkFifty(t, w, p)
-	})
-}
-
-func phaseOf(d *Driver, name string) Phase {
-	for _, r := range d.Rows() {
-		if r.Server == name {
-			return r.Phase
-		}
-	}
-	return ""
-}
-
-func countPhase(d *Driver, p Phase) (n int) {
-	for _, r := range d.Rows() {
-		if r.Phase == p {
-			n++
-		}
-	}
-	return n
-}
-
-func checkFifty(t *testing.T, w *world, p *process) {
-	t.Helper()
-	reasons := map[string]string{
-		"nometa": "publishes no metadata", "slow": "timed out minting authorization URL", "badtls": "unknown authority",
-		"noregister": "register a client at noregister.as.example", "denied": "access_denied", "tokendown": "503",
-		"wrongissuer": "evil.example", "hung": "timed out resolving authorization server",
-	}
-	for _, r := range p.Rows() {
-		want, bad := reasons[r.Server]
-		switch {
-		case bad && (r.Phase != PhaseFailed || !strings.Contains(r.Detail, want)):
-			t.Errorf("%s is %s (%s), want it to say %q", r.Server, r.Phase, r.Detail, want)
-		case !bad && r.Phase != PhaseConnected:
-			t.Errorf("%s is %s (%s)", r.Server, r.Phase, r.Detail)
-		}
-	}
-	for _, tg := range w.targets {
-		if _, bad := reasons[tg.Server.Name]; !bad {
-			if err := w.callable(p, tg); err != nil {
-				t.Errorf("call %s: %v", tg.Server.Name, err)
-			}
-		}
-	}
-	for _, host := range []string{"as0.example", "as1.example"} {
-		if n := len(w.servers[host].Requests(fake.EventRegister, "")); n != 1 {
-			t.Errorf("%d clients were registered at %s, want one for all", n, host)
-		}
-	}
-}
 
 // Half of the consents given, the process gone: the next one finds half connected and
 // takes the rest up, at the same address.

@@ -34,9 +34,6 @@ func (n *wires) add(host string, h http.Handler) {
 	n.hosts[host] = h
 }
 
-// badCertificate stands for a host whose certificate is not good.
-var badCertificate http.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-
 func (n *wires) RoundTrip(req *http.Request) (*http.Response, error) {
 	n.mu.Lock()
 	h := n.hosts[req.URL.Host]
@@ -44,7 +41,7 @@ func (n *wires) RoundTrip(req *http.Request) (*http.Response, error) {
 	if h == nil {
 		return nil, errors.New("no such host")
 	}
-	if strings.HasPrefix(req.URL.Host, "badtls.") {
+	if strings.HasPrefix(req.URL.Host, "badtls.") { // its certificate is not good
 		return nil, &tls.CertificateVerificationError{Err: errors.New("certificate signed by unknown authority")}
 	}
 	in := req.Clone(req.Context())
@@ -106,12 +103,12 @@ func (w *world) as(host string, switches ...string) *fake.AuthServer {
 	return s
 }
 
-// protect adds a server that one of them protects.
-func (w *world) protect(name, asHost string) Target {
+// protect adds a server that one of them protects. It names that one, or issuers.
+func (w *world) protect(name, asHost string, issuers ...string) Target {
 	host := name + ".example"
 	resource := "https://" + host + "/mcp"
 	ok := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, `{}`) })
-	w.net.add(host, w.servers[asHost].Protect(&fake.Protected{Resource: resource}, ok))
+	w.net.add(host, w.servers[asHost].Protect(&fake.Protected{Resource: resource, Servers: issuers}, ok))
 	t := Target{
 		Account: auth.Account{Server: name},
 		Server:  config.Server{Name: name, Transport: config.TransportHTTP, URL: resource},
