@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/vault"
 )
 
 // LoginOptions steer one login. The zero value works.
@@ -74,6 +75,17 @@ func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, opti
 		b.scopes = union(b.scopes, b.step.Scopes)
 	}
 	return b, nil
+}
+
+// beginLease is how long others wait for a process that died while it began a login.
+const beginLease = 10 * time.Second
+
+// Alone runs f while no process that shares the store runs its own for the same
+// account: whoever looks for a login that waits and begins one if there is none does
+// both inside.
+func (e *Engine) Alone(ctx context.Context, a Account, f func(context.Context) error) error {
+	name := "begin/" + a.normal().key(vault.KindGrant).String()
+	return vault.Hold(ctx, e.store, name, beginLease, func(ctx context.Context, _ vault.Lease) error { return f(ctx) })
 }
 
 // Begin starts a login through a browser page and returns at once. What comes back

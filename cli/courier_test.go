@@ -37,15 +37,8 @@ const greeting = `printf 'Welcome to devbox\nusher-courier {"kind":"done"}\nlast
 
 func newCourierWorld(t *testing.T, servers map[string]string) *courierWorld {
 	t.Helper()
-	home, logs, bin := t.TempDir(), t.TempDir(), t.TempDir()
-	w := &courierWorld{far: loginAt(t, home, servers), there: filepath.Join(bin, "usher"), nearHome: t.TempDir()}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, w.there); err != nil { // TestMain tells by the name what it is to be
-		t.Fatal(err)
-	}
+	home, logs := t.TempDir(), t.TempDir()
+	w := &courierWorld{far: loginAt(t, home, servers), there: usherProgram(t), nearHome: t.TempDir()}
 	w.toFar, w.fromFar = filepath.Join(logs, "to"), filepath.Join(logs, "from")
 	script := greeting + `tee "` + w.toFar + `" | USHER_HOME="` + home + `" HOME="` + home + `" GORACE=atexit_sleep_ms=0 "$@" | tee "` + w.fromFar + `"`
 	w.words = []string{"sh", "-c", script, "sh"}

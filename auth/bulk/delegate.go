@@ -77,6 +77,10 @@ func (l live) stillGood(ctx context.Context, t Target, out Standing) (Standing, 
 	return out, nil
 }
 
+func (l live) Alone(ctx context.Context, t Target, f func(context.Context) error) error {
+	return l.e.Alone(ctx, t.Account, f)
+}
+
 // Begin prefers a device code if asked to and if there is one to be had.
 func (l live) Begin(ctx context.Context, t Target, r Redirect, resolved func()) (auth.Pending, error) {
 	opt := &auth.LoginOptions{Redirect: r.URI, Listen: r.Listen, Scopes: l.opt.Scopes, Where: l.opt.Where}

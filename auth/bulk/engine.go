@@ -58,6 +58,10 @@ type Engine interface {
 	// is due and possible without a person. An error means that it is not known.
 	Standing(ctx context.Context, t Target) (Standing, error)
 
+	// Alone runs f while no other process runs its own for the same account, so that
+	// two that look at the same moment do not both begin a login.
+	Alone(ctx context.Context, t Target, f func(context.Context) error) error
+
 	// Begin starts a login. It calls resolved once it knows the authorization
 	// server, before it registers or writes anything down.
 	Begin(ctx context.Context, t Target, r Redirect, resolved func()) (auth.Pending, error)

@@ -60,6 +60,10 @@ func (s *scripted) Standing(ctx context.Context, t Target) (Standing, error) {
 	return Standing{}, nil
 }
 
+func (s *scripted) Alone(ctx context.Context, _ Target, f func(context.Context) error) error {
+	return f(ctx)
+}
+
 func (s *scripted) Begin(ctx context.Context, t Target, r Redirect, resolved func()) (auth.Pending, error) {
 	s.mu.Lock()
 	s.begun = append(s.begun, t.Server.Name)

@@ -28,6 +28,7 @@ type TimeoutError struct {
 // The steps.
 const (
 	stepStored  = "looking at the stored login"
+	stepTurn    = "waiting for another usher that begins the same login"
 	stepResolve = "resolving authorization server"
 	stepMint    = "minting authorization URL"
 )
@@ -201,8 +202,26 @@ func (d *Driver) begin(ctx context.Context, t Target, rd *round, at *progress) (
 	if b, err := d.choose(ctx, t, rd.mode, at); err != nil || b.skip != "" {
 		return b, err
 	}
-	if p, ok := d.joinable(ctx, t, rd); ok {
+	if p, ok := d.joinable(ctx, t, rd.via, rd.waiting); ok {
 		return begun{login: p, joined: true}, nil
+	}
+	var b begun
+	at.step.Store(stepTurn)
+	err := d.engine.Alone(ctx, t, func(ctx context.Context) (err error) {
+		at.step.Store(stepResolve)
+		b, err = d.beginAlone(ctx, t, rd, at)
+		return err
+	})
+	return b, err
+}
+
+// beginAlone begins a login unless another process has done so since the round began.
+func (d *Driver) beginAlone(ctx context.Context, t Target, rd *round, at *progress) (begun, error) {
+	// Without the answer none is joined.
+	if now, err := d.engine.Waiting(ctx); err == nil {
+		if p, ok := d.joinable(ctx, t, rd.via, now); ok {
+			return begun{login: p, joined: true}, nil
+		}
 	}
 	p, err := d.engine.Begin(ctx, t, rd.via, func() { at.step.Store(stepMint) })
 	if errors.Is(err, ErrNotNeeded) {
@@ -238,24 +257,24 @@ func (d *Driver) choose(ctx context.Context, t Target, mode Mode, at *progress) 
 }
 
 // joinable finds a login of the account that waits already and can be used.
-func (d *Driver) joinable(ctx context.Context, t Target, rd *round) (auth.Pending, bool) {
-	if rd.via.Fresh {
+func (d *Driver) joinable(ctx context.Context, t Target, via Redirect, waiting []auth.Pending) (auth.Pending, bool) {
+	if via.Fresh {
 		return auth.Pending{}, false
 	}
 	var best auth.Pending
-	for _, p := range rd.earlier(t) {
-		if p.ServerURL == t.Server.URL && p.Created.After(best.Created) && d.engine.Joinable(ctx, p, rd.via) {
+	for _, p := range of(t.Account, waiting) {
+		if p.ServerURL == t.Server.URL && p.Created.After(best.Created) && d.engine.Joinable(ctx, p, via) {
 			best = p
 		}
 	}
 	return best, best.State != ""
 }
 
-// earlier lists the logins of an account that waited before, begun here or elsewhere.
-func (rd *round) earlier(t Target) []auth.Pending {
+// of lists the logins of an account, begun here or elsewhere.
+func of(a auth.Account, waiting []auth.Pending) []auth.Pending {
 	var out []auth.Pending
-	for _, p := range rd.waiting {
-		if normal(p.Account) == normal(t.Account) {
+	for _, p := range waiting {
+		if normal(p.Account) == normal(a) {
 			out = append(out, p)
 		}
 	}
@@ -285,7 +304,7 @@ func (d *Driver) conclude(t Target, rd *round, b begun, err error) Outcome {
 // open in a browser, or in front of somebody at another terminal. Asked for a fresh
 // one, it gives them up.
 func (d *Driver) keepEarlier(t Target, rd *round, state string) {
-	for _, p := range rd.earlier(t) {
+	for _, p := range of(t.Account, rd.waiting) {
 		switch {
 		case p.State == state:
 		case rd.via.Fresh:
