@@ -90,6 +90,7 @@ func (g *Gateway) attend(ctx context.Context, q *request, c *call) answer {
 		case <-c.done:
 			return g.settle(ctx, q, c.result, c.err)
 		case <-c.asked:
+			c.gather(ctx)
 			if a, ok := g.park(q, c); ok {
 				return a
 			}
@@ -97,6 +98,20 @@ func (g *Gateway) attend(ctx context.Context, q *request, c *call) answer {
 			c.cancel(errLeft) // the agent left, and with it the reason for the call
 			return answer{none: true}
 		}
+	}
+}
+
+// gatherFor is how long a call that has asked may go on asking: what a server asks
+// side by side is put to the agent in one answer.
+const gatherFor = 25 * time.Millisecond
+
+func (c *call) gather(ctx context.Context) {
+	t := time.NewTimer(gatherFor)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.done:
+	case <-ctx.Done():
 	}
 }
 

@@ -227,6 +227,10 @@ func (l *httpLink) read(ctx context.Context, resp *http.Response, x *exchange) (
 		return wire.Message{}, err
 	}
 	if kind != "application/json" {
+		if resp.StatusCode == http.StatusBadRequest && x.version != "" && !wire.KnownMethod(x.method) {
+			// Some servers refuse a method they do not know without a word of JSON.
+			return wire.Message{}, wire.Errorf(wire.CodeMethodNotFound, "%s does not know the method %s: it answered HTTP %d", l.c.server.Name, x.method, resp.StatusCode)
+		}
 		return wire.Message{}, l.status(resp, kind)
 	}
 	body, err := l.readBody(ctx, resp)

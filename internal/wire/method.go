@@ -69,6 +69,12 @@ func readMethod(raw []byte) (method, bad string) {
 
 func control(r rune) bool { return r < 0x20 || r == 0x7f }
 
+// KnownMethod reports whether a method is one of the protocol's own, of any revision.
+func KnownMethod(method string) bool {
+	_, ok := knownMethod([]byte(method))
+	return ok
+}
+
 func knownMethod(text []byte) (string, bool) {
 	switch string(text) {
 	case MethodInitialize:

@@ -34,7 +34,9 @@ type options struct {
 	via    string         // what is judged: library or gateway
 	client string         // ready-built client; empty builds ./client
 	run    *regexp.Regexp // scenarios to run; nil runs all
+	legs   *regexp.Regexp // legs to run, by name; nil runs all
 	out    string         // folder for the suite's own results
+	all    bool           // also what takes longer
 }
 
 func main() {
@@ -61,9 +63,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&opt.side, "side", "both", "which side usher plays: client, server or both")
 	flags.StringVar(&opt.via, "via", "library", "what the client goes through: library or gateway")
 	flags.StringVar(&opt.client, "client", "", "judge this program instead of building ./client")
+	flags.BoolVar(&opt.all, "all", false, "also the fixtures without usher, and servers of another era than the suite's")
 	flags.StringVar(&opt.out, "out", "", "folder for the suite's results (default test/.out/conformance)")
 	flags.Func("run", "run only scenarios that match this expression", func(s string) (err error) {
 		opt.run, err = regexp.Compile(s)
+		return err
+	})
+	flags.Func("legs", "run only legs whose name matches this expression", func(s string) (err error) {
+		opt.legs, err = regexp.Compile(s)
 		return err
 	})
 	err := flags.Parse(args)
@@ -109,6 +116,9 @@ func playClients(ctx context.Context, s suite, opt options, floors floors, tally
 	}
 	defer cleanup()
 	for _, l := range legs(opt.via, client, floors) {
+		if opt.legs != nil && !opt.legs.MatchString(l.name()) {
+			continue
+		}
 		l.out = filepath.Join(opt.out, l.name())
 		results, err := l.play(ctx, s, opt.run)
 		if err != nil {
@@ -127,7 +137,10 @@ func playServers(ctx context.Context, s suite, opt options, floors floors, tally
 		return err
 	}
 	defer cleanup()
-	for _, l := range serverLegs(floors) {
+	for _, l := range serverLegs(floors, opt.all) {
+		if opt.legs != nil && !opt.legs.MatchString(l.name()) {
+			continue
+		}
 		l.out = filepath.Join(opt.out, l.name())
 		results, err := l.play(ctx, s, usher, opt.run)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,44 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"github.com/usher-mcp/usher/test/need"
 )
-
-// serverLeg is a pass of the suite over `usher serve` with a fixture behind it.
-type serverLeg struct {
-	leg
-	fixture string            // how the fixture is reached: stdio, stateful or stateless
-	joined  bool              // through the endpoint that joins servers, names mapped back
-	known   map[string]string // scenarios that cannot pass, and why
-}
-
-// serverLegs lists what is judged of usher as a server: each shape of a server
-// behind it, with the revisions that shape speaks, untouched and joined.
-func serverLegs(floors floors) []serverLeg {
-	var all []serverLeg
-	for _, shape := range []struct{ fixture, revision string }{
-		{"stdio", "2025-11-25"}, {"stdio", "2026-07-28"}, {"stateful", "2025-11-25"}, {"stateless", "2026-07-28"},
-	} {
-		for _, joined := range []bool{false, true} {
-			l := serverLeg{fixture: shape.fixture, joined: joined, known: map[string]string{}}
-			l.side, l.revision, l.via, l.floors = "server", shape.revision, shape.fixture, floors["server-"+shape.revision]
-			if joined {
-				l.via += "-joined"
-			}
-			l.expectFailures()
-			all = append(all, l)
-		}
-	}
-	return all
-}
-
-// expectFailures names what cannot pass today.
-func (l *serverLeg) expectFailures() {
-	if l.fixture == "stateful" {
-		l.known["server-sse-polling"] = "the fixture closes its stream without an event id, so its own answer is lost"
-	}
-}
 
 // noFixture begins the names of scenarios that no fixture can play: an extension.
 const noFixture = "tasks-"
@@ -103,11 +67,18 @@ func (r *result) expect(reason string) {
 
 // serve starts the fixture and usher before it, and returns the URL to judge.
 func (l serverLeg) serve(ctx context.Context, usher string) (url string, stop func(), err error) {
+	behind, end, err := startFixture(ctx, l.fixture)
+	if err != nil {
+		return "", nil, err
+	}
+	if l.direct {
+		return local(behind.URL), end, nil
+	}
+	stops := []func(){end}
 	home, err := os.MkdirTemp("", "usher-conformance-home-")
 	if err != nil {
 		return "", nil, err
 	}
-	var stops []func()
 	stop = func() {
 		for i := len(stops) - 1; i >= 0; i-- {
 			stops[i]()
@@ -119,12 +90,11 @@ func (l serverLeg) serve(ctx context.Context, usher string) (url string, stop fu
 			stop()
 		}
 	}()
-	entry, end, err := l.startFixture(ctx)
+	file, err := json.Marshal(map[string]any{"mcpServers": map[string]entry{"conf": behind}})
 	if err != nil {
 		return "", nil, err
 	}
-	stops = append(stops, end)
-	if err = os.WriteFile(filepath.Join(home, "mcp.json"), []byte(`{"mcpServers":{"conf":`+entry+`}}`), 0o600); err != nil {
+	if err = os.WriteFile(filepath.Join(home, "mcp.json"), file, 0o600); err != nil {
 		return "", nil, err
 	}
 	cmd := exec.CommandContext(ctx, usher, "serve", "--http", "127.0.0.1:0", "--surface", "direct")
@@ -147,35 +117,6 @@ func (l serverLeg) serve(ctx context.Context, usher string) (url string, stop fu
 
 // local names this machine as the scenario about rebinding wants it.
 func local(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
-
-// startFixture returns the entry of the fixture in mcp.json.
-func (l serverLeg) startFixture(ctx context.Context) (entry string, stop func(), err error) {
-	program, err := need.FindFixture()
-	if err != nil {
-		return "", nil, err
-	}
-	if l.fixture == "stdio" {
-		return fmt.Sprintf(`{"command":%q}`, program), func() {}, nil
-	}
-	addr, err := freeAddr()
-	if err != nil {
-		return "", nil, err
-	}
-	cmd := exec.CommandContext(ctx, program, "-http", addr, fmt.Sprintf("-stateless=%t", l.fixture == "stateless"))
-	endWhole(cmd)
-	if err := cmd.Start(); err != nil {
-		return "", nil, fmt.Errorf("start the fixture: %w", err)
-	}
-	stop = func() {
-		_ = cmd.Cancel()
-		_ = cmd.Wait() // it was told to end
-	}
-	if err := waitFor(ctx, addr); err != nil {
-		stop()
-		return "", nil, fmt.Errorf("wait for the fixture: %w", err)
-	}
-	return fmt.Sprintf(`{"type":"http","url":"http://%s/mcp"}`, addr), stop, nil
-}
 
 // startPrinting starts a command and waits for a line on its standard error that
 // matches; the first group is returned.

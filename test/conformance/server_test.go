@@ -36,7 +36,7 @@ func TestServerLegsHaveFloors(t *testing.T) {
 		t.Fatal(err)
 	}
 	names, listed := map[string]bool{}, map[string][]scenario{}
-	for _, l := range serverLegs(f) {
+	for _, l := range serverLegs(f, true) {
 		if names[l.name()] {
 			t.Errorf("two legs are named %s", l.name())
 		}
