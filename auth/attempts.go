@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -68,7 +67,7 @@ func (e *Engine) failed(ctx context.Context, a Account, srv config.Server, cause
 	t := e.loadAttempts(ctx, a)
 	t.Failures++
 	wait := min(firstBackoff<<min(t.Failures-1, 10), maxBackoff)
-	wait += rand.N(wait/5 + 1)
+	wait += e.spread(fmt.Sprint(a, t.Failures), wait/5)
 	var te *TokenError
 	if errors.As(cause, &te) && te.RetryAfter > wait {
 		wait = te.RetryAfter
@@ -160,25 +159,43 @@ func (b *unsavedBook) remove(a Account, u *unsaved) {
 // fromMemory returns a grant that only this process has, saving it if it can.
 func (e *Engine) fromMemory(ctx context.Context, a Account) *grant {
 	u, try := e.unsaved.get(a)
-	if u == nil || !try {
-		if u == nil {
-			return nil
-		}
-		return u.g
+	if u == nil {
+		return nil
 	}
+	if try && e.saveNow(ctx, a, u) == nil {
+		return nil // read it from the store
+	}
+	return u.g
+}
+
+// saved reads an account's grant as loadGrant does, when it is certain that this
+// process has none that is newer: the store's refresh token would be a spent one.
+func (e *Engine) saved(ctx context.Context, a Account) (*grant, error) {
+	if u, _ := e.unsaved.get(a); u != nil {
+		if err := e.saveNow(ctx, a, u); err != nil {
+			return nil, &UnavailableError{Account: a, Reason: "its renewed login could not be stored yet", RetryAfter: time.Second, Err: err}
+		}
+	}
+	return e.loadGrant(ctx, a)
+}
+
+// saveNow tries once to store a grant that only this process has. Nil means that the
+// store has it, or a newer one.
+func (e *Engine) saveNow(ctx context.Context, a Account, u *unsaved) error {
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
 	data, err := u.g.encode()
 	if err == nil {
 		_, err = e.store.Put(ctx, a.key(vault.KindGrant), data, u.version)
 	}
 	switch {
 	case err == nil:
-		e.unsaved.remove(a, u)
-		return nil // read it from the store
 	case errors.Is(err, vault.ErrConflict):
 		e.log.Warn("a renewed login was replaced before it could be stored", "account", a.String())
-		e.unsaved.remove(a, u)
-		return nil
+	default:
+		e.log.Warn("a renewed login is still only in memory", "account", a.String(), "error", err)
+		return fmt.Errorf("store the login of %s: %w", a, err)
 	}
-	e.log.Warn("a renewed login is still only in memory", "account", a.String(), "error", fmt.Errorf("store it: %w", err))
-	return u.g
+	e.unsaved.remove(a, u)
+	return nil
 }

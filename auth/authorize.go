@@ -119,10 +119,16 @@ func (e *Engine) due(g *grant) time.Time {
 	if late := g.Expires.Add(-renewBefore); late.After(at) {
 		at = late
 	}
+	rest := time.Duration(jitterPart * float64(g.Expires.Sub(at)))
+	return at.Add(e.spread(g.Access.String(), rest)) // the fingerprint will do
+}
+
+// spread returns a part of d that differs from process to process, so that they do
+// not all do the same thing at the same moment.
+func (e *Engine) spread(about string, d time.Duration) time.Duration {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(e.seed + g.Access.String())) // never fails; the fingerprint will do
-	part := float64(h.Sum32()%1000) / 1000 * jitterPart
-	return at.Add(time.Duration(part * float64(g.Expires.Sub(at))))
+	_, _ = h.Write([]byte(e.seed + about)) // never fails
+	return time.Duration(float64(h.Sum32()%1000) / 1000 * float64(d))
 }
 
 // renewable reports whether the grant holds what renews it.

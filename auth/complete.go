@@ -199,10 +199,16 @@ func bound(g *grant, answer *tokenAnswer) error {
 	return nil
 }
 
-// persist tries hard to write something that cannot be had again.
+// persist tries hard to write something that cannot be had again. A store that does
+// not answer in time is one that cannot be reached.
 func (e *Engine) persist(ctx context.Context, write func(context.Context) error) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		err := write(ctx)
+		try, cancel := context.WithTimeout(ctx, tryLimit)
+		err := write(try)
+		if err != nil && try.Err() != nil {
+			err = fmt.Errorf("%w: %w", vault.ErrUnavailable, err)
+		}
+		cancel()
 		if err == nil || !errors.Is(err, vault.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}

@@ -191,9 +191,11 @@ func (e *Engine) current(ctx context.Context, a Account) (*grant, error) {
 	if ok && time.Since(cached.at) < grantLife {
 		return cached.g, nil
 	}
-	g, err := e.loadGrant(ctx, a)
+	try, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	g, err := e.loadGrant(try, a)
 	if err != nil {
-		if ok && cached.g != nil && errors.Is(err, vault.ErrUnavailable) {
+		if ok && cached.g != nil && ctx.Err() == nil && (errors.Is(err, vault.ErrUnavailable) || try.Err() != nil) {
 			return cached.g, nil
 		}
 		return nil, err

@@ -14,12 +14,16 @@ import (
 
 // Bounds of a renewal.
 const (
-	refreshLease = 20 * time.Second // renewed while the work goes on
+	// refreshLease is renewed while the work goes on. It is shorter than the time for
+	// which servers accept the previous refresh token once more, so that after a
+	// crash another process comes in time to ask again.
+	refreshLease = 6 * time.Second
 	renewLimit   = 2 * time.Minute
 	// lostWindow is how long after the first try a lost answer may be asked for
 	// again with the old refresh token.
 	lostWindow = 10 * time.Second
 	saveLimit  = 20 * time.Second
+	tryLimit   = 5 * time.Second // of one try to save
 )
 
 // renewal says what is wanted.
@@ -78,7 +82,7 @@ func (e *Engine) renewOnce(ctx context.Context, a Account, srv config.Server, r 
 	}
 	var out *grant
 	err = vault.Hold(ctx, e.store, "refresh/"+a.key(vault.KindGrant).String(), refreshLease, func(ctx context.Context, l vault.Lease) error {
-		g, err := e.loadGrant(ctx, a)
+		g, err := e.saved(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -95,7 +99,10 @@ func (e *Engine) renewOnce(ctx context.Context, a Account, srv config.Server, r 
 			return &UnavailableError{Account: a, Reason: "the store cannot be written, so the refresh token is not spent", RetryAfter: time.Second, Err: err}
 		}
 		// The lease may be lost while the server is asked; its answer counts anyway.
-		out, err = e.ask(context.WithoutCancel(ctx), a, srv, g, l, r)
+		// A store that hangs must not keep it for ever, though.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewLimit)
+		defer cancel()
+		out, err = e.ask(ctx, a, srv, g, l, r)
 		return err
 	})
 	if err != nil {
@@ -221,11 +228,10 @@ func (e *Engine) keepAnswer(ctx context.Context, a Account, g, next *grant, answ
 	switch {
 	case errors.Is(err, vault.ErrConflict), errors.Is(err, vault.ErrFenced):
 		return e.winner(ctx, a, g)
-	case errors.Is(err, vault.ErrUnavailable):
-		// All there is of the login is in this process now.
-		e.unsaved.put(a, next, version)
 	case err != nil:
-		return nil, fmt.Errorf("store the renewed login of %s: %w", a, err)
+		// All there is of the login is in this process now.
+		e.log.Warn("a renewed login is only in memory", "account", a.String(), "error", err)
+		e.unsaved.put(a, next, version)
 	}
 	e.tokens.minted(next.Access.Secret, g != nil)
 	e.clearAttempts(ctx, a)
@@ -291,6 +297,7 @@ func (e *Engine) keepRotated(ctx context.Context, a Account, g *grant, answer *t
 	next := *g
 	next.Refresh = kept{answer.refresh}
 	if err := e.write(ctx, a, &next, g.version, l); err != nil {
-		e.log.Warn("a rotated refresh token could not be kept", "account", a.String(), "error", err)
+		e.log.Warn("a rotated refresh token is only in memory", "account", a.String(), "error", err)
+		e.unsaved.put(a, &next, g.version)
 	}
 }
