@@ -9,12 +9,10 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/policy"
 )
 
 // Report is what a running usher says of itself on its control socket.
@@ -57,6 +55,7 @@ type ServedLog struct {
 //	POST /reload?server=NAME                 as Reload
 //	POST /stop?server=NAME                   as Stop
 //	GET  /logs?server=NAME&follow=1&lines=N  [ServedLog] values, one a line
+//	POST /console                            a [ConsoleLink]
 //
 // Close it before the Host.
 func (h *Host) ServeControl() (io.Closer, error) {
@@ -76,7 +75,23 @@ func (h *Host) controlHandler() http.Handler {
 	mux.HandleFunc("POST /reload", h.steer(func(r *http.Request, name string) error { return h.Reload(r.Context(), name) }))
 	mux.HandleFunc("POST /stop", h.steer(func(_ *http.Request, name string) error { return h.Stop(name) }))
 	mux.HandleFunc("GET /logs", h.serveLogs)
+	mux.HandleFunc("POST /console", h.serveLink)
 	return mux
+}
+
+// ConsoleLink opens the console of a running usher, once.
+type ConsoleLink struct {
+	PID  int    `json:"pid"`
+	Link string `json:"link"`
+}
+
+func (h *Host) serveLink(w http.ResponseWriter, _ *http.Request) {
+	c := h.shown.Load()
+	if c == nil {
+		control.Refuse(w, ErrNoConsole, true)
+		return
+	}
+	answerJSON(w, ConsoleLink{os.Getpid(), c.Link()})
 }
 
 func answerJSON(w http.ResponseWriter, v any) {
@@ -183,31 +198,4 @@ func (h *Host) hostedKey(account string) (host.Key, error) {
 		return k, fmt.Errorf("%q is not in use here (%w)", account, host.ErrUnknownServer)
 	}
 	return k, nil
-}
-
-// lastCalls remembers when each account was last called.
-type lastCalls struct{ times sync.Map } // host.Key without lane → time.Time
-
-// note takes in a call that ended. One that policy refused did not reach the
-// server.
-func (c *lastCalls) note(f policy.Finished) {
-	switch f.Outcome {
-	case policy.OutcomeDenied, policy.OutcomeBudget, policy.OutcomeChanged:
-		return
-	}
-	c.times.Store(callerKey(f.Key), f.Began)
-}
-
-func (c *lastCalls) at(k host.Key) time.Time {
-	t, _ := c.times.Load(callerKey(k))
-	at, _ := t.(time.Time)
-	return at
-}
-
-func callerKey(k host.Key) host.Key {
-	if k.Principal == "" {
-		k.Principal = host.Local
-	}
-	k.Lane = ""
-	return k
 }

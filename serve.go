@@ -3,6 +3,8 @@ package usher
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/usher-mcp/usher/config"
@@ -31,8 +33,12 @@ func (h *Host) Surface() *surface.Surface {
 // everybody on this machine. The caller closes it.
 func (h *Host) Gateway(auth gateway.Authenticator) *gateway.Gateway {
 	s := h.cfg.Usher.Gateway
+	hosts := s.AllowedHosts
+	if u, err := url.Parse(s.PublicURL); err == nil && u.Host != "" {
+		hosts = append(slices.Clip(hosts), u.Host)
+	}
 	return gateway.New(h.Surface(), &gateway.Options{
-		Auth: auth, Hosts: s.AllowedHosts, Origins: s.AllowedOrigins, Logins: &logins{h},
+		Auth: auth, Hosts: hosts, Origins: s.AllowedOrigins, Logins: &logins{h},
 		MaxBody: s.MaxBodyBytes, MaxCalls: s.MaxConcurrentCalls, SessionIdle: s.SessionIdle, Grace: s.DrainTimeout, Log: h.log,
 	})
 }
@@ -61,6 +67,9 @@ func (h *Host) Authenticator(s config.GatewayAuth, publicURL string) (gateway.Au
 	}
 	return nil, fmt.Errorf("unknown way to authenticate %q; use none, token or oidc", s.Mode)
 }
+
+// CallbackPath is where a gateway serves the CallbackHandler.
+const CallbackPath = "/oauth/callback"
 
 // CallbackHandler takes the answers of consent pages for a hosted gateway.
 func (h *Host) CallbackHandler() http.Handler {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -92,14 +93,16 @@ type Host struct {
 
 	transport *http.Transport // nil when it belongs to the caller
 	rings     rings
-	called    lastCalls
+	called    activity
 	closing   sync.Once
 
 	// What agents see, made when it is first asked for.
 	surfaceOnce   sync.Once
 	surface       atomic.Pointer[surface.Surface]
+	shown         atomic.Pointer[console.Console] // the console, where one is served
 	clientVersion string
-	events        *event.Bus[event.Event]
+	events        *event.Bus[event.Event] // the embedding program's, may be nil
+	bus           *event.Bus[event.Event] // the same, or one of our own; without calls
 	log           *slog.Logger
 
 	// What runs beside requests ends with life.
@@ -135,6 +138,9 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 		cfg: o.Config, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local),
 		clientVersion: o.ClientVersion, events: o.Events, log: o.Log,
 	}
+	if h.bus = o.Events; h.bus == nil {
+		h.bus = &event.Bus[event.Event]{}
+	}
 	h.life, h.end = context.WithCancel(context.Background())
 	if h.store == nil {
 		if h.store, h.keys, err = openStore(ctx, &o, dirs); err != nil {
@@ -154,7 +160,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		h.transport = upstream.NewTransport()
 		rt = h.transport
 	}
-	h.engine = auth.New(h.store, &auth.Options{Events: o.Events, Log: o.Log})
+	h.engine = auth.New(h.store, &auth.Options{Events: h.bus, Log: o.Log})
 	h.placeholders = h.lookup(o)
 	h.hosted = host.New(&host.Options{
 		Auth:         &authorizer{h.engine},
@@ -169,7 +175,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 			}
 		},
 		Connection: h.connection(o),
-		Events:     o.Events,
+		Events:     h.bus,
 		Log:        o.Log,
 		Executable: o.Executable,
 		Transport:  h.engine.Transport(rt),

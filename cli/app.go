@@ -32,7 +32,7 @@ func (a *app) commands(root *cobra.Command) {
 		&cobra.Group{ID: "config", Title: "Configure:"},
 	)
 	root.AddCommand(
-		newCmdLogin(a), newCmdLogout(a), newCmdAuth(a), newCmdServe(a), newCmdToken(a), newCmdSurface(a),
+		newCmdLogin(a), newCmdLogout(a), newCmdAuth(a), newCmdServe(a), newCmdConsole(a), newCmdToken(a), newCmdSurface(a),
 		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdSearch(a), newCmdDiscover(a), newCmdDemo(a), newCmdFake(),
 		newCmdStatus(a), newCmdDoctor(a), newCmdLogs(a), newCmdAudit(a), newCmdReload(a), newCmdStop(a), newCmdHold(a),
 		newCmdPins(a),

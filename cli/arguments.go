@@ -3,11 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/surface"
 )
 
 // maxArguments bounds what is read from standard input.
@@ -78,74 +78,11 @@ func readWord(word string, schema []byte, hint string) (key string, value []byte
 			return "", nil, usagef(fmt.Sprintf("did you mean %s=%s?", near, text), "the tool takes no argument %q", key)
 		}
 	}
-	value, want := typedValue(text, prop)
+	value, want := surface.Argument(text, prop)
 	if want != "" {
 		return "", nil, usagef(hint, "%s wants %s, not %q", key, want, text)
 	}
 	return key, value, nil
-}
-
-// typedValue turns a word into the type the schema asks for; want says what was
-// expected when it does not fit. Without a type it stays text.
-func typedValue(text string, prop []byte) (value []byte, want string) {
-	quoted := jsonx.Quote(text)
-	isJSON := jsonx.Valid([]byte(text)) == nil
-	kind := jsonx.TypeOf([]byte(text))
-	switch t := jsonx.GetText(prop, "type"); t {
-	case "integer", "number":
-		if !isJSON || kind != "number" {
-			return nil, "a number"
-		}
-		if _, err := strconv.ParseInt(text, 10, 64); t == "integer" && err != nil && strings.ContainsAny(text, ".eE") {
-			return nil, "a whole number"
-		}
-		return []byte(text), ""
-	case "boolean":
-		if text != "true" && text != "false" {
-			return nil, "true or false"
-		}
-		return []byte(text), ""
-	case "array", "object":
-		if !isJSON || kind != t {
-			return nil, "a JSON " + t
-		}
-		return []byte(text), ""
-	case "null":
-		return []byte("null"), ""
-	case "string":
-		return quoted, ""
-	}
-	// No single type: numbers, booleans and structures are taken as such where the
-	// schema allows anything but a plain string.
-	if prop != nil && isJSON && kind != "string" && !allowsText(prop) {
-		return []byte(text), ""
-	}
-	return quoted, ""
-}
-
-// allowsText reports whether a schema without a single type accepts a string.
-func allowsText(prop []byte) bool {
-	for _, key := range []string{"type", "enum"} {
-		list, ok := jsonx.Get(prop, key)
-		if !ok {
-			continue
-		}
-		for e := jsonx.Array(list); e.Next(); {
-			if s, isText := jsonx.Text(e.Value); isText && (key == "enum" || s == "string") {
-				return true
-			}
-		}
-		return false
-	}
-	for _, key := range []string{"anyOf", "oneOf"} {
-		list, _ := jsonx.Get(prop, key)
-		for e := jsonx.Array(list); e.Next(); {
-			if jsonx.GetText(e.Value, "type") == "string" {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // nearestProperty returns a parameter that key is probably a misspelling of; ""

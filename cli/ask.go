@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -66,7 +67,7 @@ func (a *app) askField(in *bufio.Reader, name string, prop []byte) ([]byte, bool
 		if line == "" || err != nil {
 			return nil, false
 		}
-		value, want := typedValue(line, prop)
+		value, want := surface.Argument(line, prop)
 		if want == "" {
 			return value, true
 		}

@@ -31,7 +31,7 @@ func (a *app) courierFar(ctx context.Context) error {
 	far := courier.Far{
 		Hello: courier.Hello{Usher: Version().Number, Host: hostName(), Redirects: courierRedirects(ctx, h)},
 		Begin: func(ctx context.Context, o courier.Order) (*bulk.Driver, []bulk.Target, error) {
-			targets, err := loginTargets(ctx, h, o.Accounts)
+			targets, err := h.LoginTargets(ctx, o.Accounts)
 			if err != nil {
 				return nil, nil, err
 			}

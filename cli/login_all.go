@@ -9,10 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
-	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/event"
 )
@@ -32,7 +30,7 @@ func (a *app) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode) err
 	if err != nil {
 		return err
 	}
-	targets, err := loginTargets(ctx, h, o.accounts)
+	targets, err := h.LoginTargets(ctx, o.accounts)
 	if err != nil {
 		return err
 	}
@@ -63,31 +61,6 @@ func (a *app) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode) err
 		}
 	}
 	return a.loginSummary(d, o, loginNext{})
-}
-
-// loginTargets are the servers that one can log in to: all, or those named. One
-// that cannot be used comes with its reason, so that it is reported among the rest.
-func loginTargets(ctx context.Context, h *usher.Host, names []string) ([]bulk.Target, error) {
-	if len(names) == 0 {
-		for _, srv := range h.Config().Servers {
-			if srv.Transport != config.TransportStdio && !srv.Disabled && srv.Problem == nil {
-				names = append(names, srv.Name)
-			}
-		}
-	}
-	var targets []bulk.Target
-	for _, name := range names {
-		account := h.Account(name)
-		srv, err := h.Target(ctx, account)
-		if err != nil {
-			if _, known := h.Config().Server(account.Server); !known {
-				return nil, err
-			}
-			srv = config.Server{Name: account.Server, Problem: err}
-		}
-		targets = append(targets, bulk.Target{Account: account, Server: srv})
-	}
-	return targets, nil
 }
 
 // consents brings the person to the consent pages: one local page that lists them

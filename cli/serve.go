@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/surface"
 )
 
 type serveOptions struct {
 	http, only, profile, surface, auth, publicURL string
-	stdio                                         bool
+	stdio, noConsole                              bool
 }
 
 func newCmdServe(a *app) *cobra.Command {
@@ -28,7 +31,10 @@ line in a client's configuration), or over HTTP with --http.
 Over HTTP: /mcp is the surface chosen for this gateway, /direct/mcp has all tools
 under their own names, /meta/mcp one small tool that stands for all, /servers/NAME/mcp
 one server untouched, /profiles/NAME/mcp a profile. Only this machine may come in
-unless --auth says who may.`,
+unless --auth says who may.
+
+A web console is at /, for whoever has a link that works once: one is printed at the
+start, and usher console prints another.`,
 		Example: `  usher serve                                   for an agent that starts it
   usher serve --only github                     one server, untouched
   usher serve --http 127.0.0.1:7331             for many agents on this machine
@@ -43,6 +49,7 @@ unless --auth says who may.`,
 	f.StringVar(&o.surface, "surface", "", "auto, meta or direct")
 	f.StringVar(&o.auth, "auth", "", "who may come in: none, token or oidc")
 	f.StringVar(&o.publicURL, "public-url", "", "how agents reach it from outside, such as https://usher.example.com")
+	f.BoolVar(&o.noConsole, "no-console", false, "serve no web console at /")
 	c.MarkFlagsMutuallyExclusive("only", "profile")
 	return c
 }
@@ -119,8 +126,19 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 	g := h.Gateway(who)
 	a.note("serving http://%s/mcp", l.Addr())
 	mux := http.NewServeMux()
-	mux.Handle("/oauth/callback", g.Guard(h.CallbackHandler()))
 	mux.Handle("/", g.Handler())
+	mux.HandleFunc(usher.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
+		if !g.Ours(r) { // Origin says nothing here: a provider's page leads to it
+			http.Error(w, "not served here", http.StatusMisdirectedRequest)
+			return
+		}
+		h.CallbackHandler().ServeHTTP(w, r)
+	})
+	if !o.noConsole {
+		c := a.serveConsole(h, g, l.Addr(), mux)
+		defer c.Close()
+		defer context.AfterFunc(ctx, c.Drain)()
+	}
 	if o.stdio {
 		go func() {
 			view, err := chosenView(h, o)
@@ -133,4 +151,27 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 		}()
 	}
 	return g.Serve(ctx, l, mux)
+}
+
+// serveConsole puts the console at / and says how to get in.
+func (a *app) serveConsole(h *usher.Host, g *gateway.Gateway, addr net.Addr, mux *http.ServeMux) *console.Console {
+	base := strings.TrimRight(h.Config().Usher.Gateway.PublicURL, "/")
+	if base == "" {
+		base = "http://" + reachable(addr)
+	}
+	c := h.Console(&console.Options{Base: base, Ours: g.Ours})
+	mux.Handle("/{$}", c)
+	mux.Handle("/console/", c)
+	a.note("console %s   (works once; another: usher console)", c.Link())
+	return c
+}
+
+// reachable is an address that a browser on this machine can open: one that listens
+// everywhere also listens on loopback.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return addr.String()
 }

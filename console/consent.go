@@ -67,7 +67,7 @@ type Consent struct {
 
 // NewConsent returns the page over a driver, which stays the caller's.
 func NewConsent(d Driver, options *ConsentOptions) *Consent {
-	c := &Consent{driver: d, done: make(chan struct{})}
+	c := &Consent{driver: d, done: make(chan struct{}), door: door{cookie: "usher_connect", path: "/connect"}}
 	if options != nil {
 		c.opt = *options
 	}
@@ -88,13 +88,20 @@ func NewConsent(d Driver, options *ConsentOptions) *Consent {
 
 // ServeHTTP implements http.Handler.
 func (c *Consent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	setHeaders(w.Header())
-	if status, words := strange(r); status != 0 {
-		refuse(w, status, words)
+	setHeaders(w.Header(), consentPolicy)
+	status, words := local(r)
+	if status == 0 {
+		status, words = foreign(r)
+	}
+	if status == 0 && r.Method != http.MethodGet {
+		status, words = http.StatusMethodNotAllowed, "This page is only looked at."
+	}
+	if status != 0 {
+		refuse(w, consentStyle, status, words)
 		return
 	}
 	if c.life.Err() != nil {
-		refuse(w, http.StatusGone, "This page has done its work and is closed.")
+		refuse(w, consentStyle, http.StatusGone, "This page has done its work and is closed.")
 		return
 	}
 	c.mux.ServeHTTP(w, r)

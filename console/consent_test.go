@@ -54,7 +54,7 @@ func TestLinkWorksOnce(t *testing.T) {
 	if r := ask(c, "/connect", with); r.StatusCode != http.StatusOK || !strings.Contains(body(t, r), "linear") {
 		t.Errorf("with the cookie: HTTP %d", r.StatusCode)
 	}
-	forged := func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookieName, Value: "forged"}) }
+	forged := func(r *http.Request) { r.AddCookie(&http.Cookie{Name: got.Name, Value: "forged"}) }
 	if r := ask(c, "/connect", forged); r.StatusCode != http.StatusForbidden {
 		t.Errorf("with a forged cookie: HTTP %d", r.StatusCode)
 	}

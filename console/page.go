@@ -17,7 +17,10 @@ import (
 //go:embed assets
 var assets embed.FS
 
-var pages = template.Must(template.ParseFS(assets, "assets/*.html"))
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
+	// pair hands a server to a template that needs the forms' token too.
+	"pair": func(s *screen, server any) map[string]any { return map[string]any{"CSRF": s.CSRF, "Server": server} },
+}).ParseFS(assets, "assets/*.html"))
 
 // view is the whole page, as the template shows it and the stream sends it.
 type view struct {
@@ -145,9 +148,9 @@ func safe(address string) string {
 func (c *Consent) servePage(w http.ResponseWriter, r *http.Request) {
 	if once := r.URL.Query().Get("once"); once != "" {
 		if session, ok := c.door.enter(once); ok {
-			http.SetCookie(w, cookie(session))
+			c.door.let(w, r, session)
 		} else if !c.door.knows(r) {
-			refuse(w, http.StatusForbidden, "This link was used already, or is not one of usher's. Run the command again for a new one.")
+			refuse(w, consentStyle, http.StatusForbidden, "This link was used already, or is not one of usher's. Run the command again for a new one.")
 			return
 		}
 		// The link leaves the address bar and the history.
@@ -156,15 +159,21 @@ func (c *Consent) servePage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !c.door.knows(r) {
-		refuse(w, http.StatusForbidden, "This page opens with the link that usher prints.")
+		refuse(w, consentStyle, http.StatusForbidden, "This page opens with the link that usher prints.")
 		return
 	}
 	show(w, http.StatusOK, "consent.html", look(c.driver.Rows()))
 }
 
+// The styles of the two kinds of pages.
+const (
+	consentStyle = "/connect/consent.css"
+	consoleStyle = "/console/console.css"
+)
+
 // refuse shows fixed words: nothing of a request ever appears.
-func refuse(w http.ResponseWriter, status int, words string) {
-	show(w, status, "refusal.html", words)
+func refuse(w http.ResponseWriter, style string, status int, words string) {
+	show(w, status, "refusal.html", struct{ Style, Words string }{style, words})
 }
 
 func show(w http.ResponseWriter, status int, name string, data any) {
@@ -190,10 +199,17 @@ func asset(contentType, name string) http.HandlerFunc {
 	}
 }
 
+// What pages may load and do. Those of the console also have forms, and show pictures
+// that tools answered with.
+const (
+	consentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+	consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+
 // setHeaders makes a browser load nothing from elsewhere, keep nothing, tell nobody
 // where it has been, and show the page in no frame.
-func setHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+func setHeaders(h http.Header, policy string) {
+	h.Set("Content-Security-Policy", policy)
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")

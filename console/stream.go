@@ -19,12 +19,12 @@ const (
 // changed, so that a browser which missed some news has the truth with the next.
 func (c *Consent) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !c.door.knows(r) {
-		refuse(w, http.StatusForbidden, "This page opens with the link that usher prints.")
+		refuse(w, consentStyle, http.StatusForbidden, "This page opens with the link that usher prints.")
 		return
 	}
 	defer c.streams.Add(-1)
 	if c.streams.Add(1) > maxStreams {
-		refuse(w, http.StatusTooManyRequests, "This page is open too many times.")
+		refuse(w, consentStyle, http.StatusTooManyRequests, "This page is open too many times.")
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())

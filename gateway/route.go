@@ -44,6 +44,11 @@ func (g *Gateway) Guard(next http.Handler) http.Handler {
 	})
 }
 
+// Ours reports whether a request is addressed to this gateway by a name or address
+// of its own. It is the part of the guard for pages that a person's browser is led to
+// from elsewhere; whoever uses it alone looks at Origin itself.
+func (g *Gateway) Ours(r *http.Request) bool { return g.guard.ours(r) }
+
 func (g *Gateway) route(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {

@@ -199,9 +199,29 @@ func (c Change) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s changed:", c.What())
 	for _, line := range diffLines(strings.Split(old, "\n"), strings.Split(new, "\n")) {
-		fmt.Fprintf(&b, "\n  %c %s", line.sign, visible(line.text, all))
+		fmt.Fprintf(&b, "\n  %c %s", line.Sign, visible(line.Text, all))
 	}
 	return b.String()
+}
+
+// Lines shows the values of the change line by line, with everything made visible
+// that would not show.
+func (c Change) Lines() []DiffLine {
+	old, new := valueText(c.Old), valueText(c.New)
+	var out []DiffLine
+	switch c.Kind {
+	case ChangeAdded:
+		out = replaced(nil, strings.Split(new, "\n"))
+	case ChangeRemoved:
+		out = replaced(strings.Split(old, "\n"), nil)
+	default:
+		out = diffLines(strings.Split(old, "\n"), strings.Split(new, "\n"))
+	}
+	all := c.Kind == ChangeChanged && skeleton(old) == skeleton(new)
+	for i := range out {
+		out[i].Text = visible(out[i].Text, all)
+	}
+	return out
 }
 
 // valueText is the text of a string, and the JSON of anything else.

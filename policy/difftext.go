@@ -32,9 +32,10 @@ func visible(s string, all bool) string {
 	return b.String()
 }
 
-type diffLine struct {
-	sign rune // '-', '+' or ' '
-	text string
+// DiffLine is a line that was taken out, put in or left as it was.
+type DiffLine struct {
+	Sign rune // '-', '+' or ' '
+	Text string
 }
 
 // maxDiffCells bounds the table of a line diff.
@@ -42,7 +43,7 @@ const maxDiffCells = 4 << 20
 
 // diffLines is the shortest way from old to new in whole lines, with up to two
 // unchanged lines around each change.
-func diffLines(old, new []string) []diffLine {
+func diffLines(old, new []string) []DiffLine {
 	head := 0
 	for head < len(old) && head < len(new) && old[head] == new[head] {
 		head++
@@ -51,10 +52,10 @@ func diffLines(old, new []string) []diffLine {
 	for tail < len(old)-head && tail < len(new)-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
 		tail++
 	}
-	var out []diffLine
+	var out []DiffLine
 	keep := func(lines []string) {
 		for _, l := range lines {
-			out = append(out, diffLine{' ', l})
+			out = append(out, DiffLine{' ', l})
 		}
 	}
 	keep(old[:head])
@@ -63,7 +64,7 @@ func diffLines(old, new []string) []diffLine {
 	return nearChanges(out)
 }
 
-func middle(old, new []string) []diffLine {
+func middle(old, new []string) []DiffLine {
 	if len(old)*len(new) > maxDiffCells {
 		return replaced(old, new)
 	}
@@ -81,43 +82,43 @@ func middle(old, new []string) []diffLine {
 			}
 		}
 	}
-	var out []diffLine
+	var out []DiffLine
 	i, j := 0, 0
 	for i < len(old) && j < len(new) {
 		switch {
 		case old[i] == new[j]:
-			out = append(out, diffLine{' ', old[i]})
+			out = append(out, DiffLine{' ', old[i]})
 			i++
 			j++
 		case common[i+1][j] >= common[i][j+1]:
-			out = append(out, diffLine{'-', old[i]})
+			out = append(out, DiffLine{'-', old[i]})
 			i++
 		default:
-			out = append(out, diffLine{'+', new[j]})
+			out = append(out, DiffLine{'+', new[j]})
 			j++
 		}
 	}
 	return append(out, replaced(old[i:], new[j:])...)
 }
 
-func replaced(old, new []string) []diffLine {
-	var out []diffLine
+func replaced(old, new []string) []DiffLine {
+	var out []DiffLine
 	for _, l := range old {
-		out = append(out, diffLine{'-', l})
+		out = append(out, DiffLine{'-', l})
 	}
 	for _, l := range new {
-		out = append(out, diffLine{'+', l})
+		out = append(out, DiffLine{'+', l})
 	}
 	return out
 }
 
 // nearChanges leaves out unchanged lines that are far from every change.
-func nearChanges(lines []diffLine) []diffLine {
+func nearChanges(lines []DiffLine) []DiffLine {
 	const near = 2
-	var out []diffLine
+	var out []DiffLine
 	for i, l := range lines {
 		from, to := max(0, i-near), min(len(lines), i+near+1)
-		if l.sign != ' ' || slices.ContainsFunc(lines[from:to], func(o diffLine) bool { return o.sign != ' ' }) {
+		if l.Sign != ' ' || slices.ContainsFunc(lines[from:to], func(o DiffLine) bool { return o.Sign != ' ' }) {
 			out = append(out, l)
 		}
 	}

@@ -73,7 +73,7 @@ func (e *BudgetError) Error() string {
 	}
 	wait := max(time.Until(e.Refill), 0).Round(time.Second)
 	return fmt.Sprintf("the budget of %d calls per %s is spent (%s); it refills in %s, at %s",
-		e.Limit, short(e.Window), whose, short(wait), e.Refill.Format(time.TimeOnly))
+		e.Limit, Short(e.Window), whose, Short(wait), e.Refill.Format(time.TimeOnly))
 }
 
 // Is makes errors.Is(err, ErrBudget) hold.
@@ -157,8 +157,8 @@ func whereIs(o config.Origin) string {
 	return fmt.Sprintf(" (%s, line %d)", file, o.Line)
 }
 
-// short prints a duration without the units that are zero: 1h instead of 1h0m0s.
-func short(d time.Duration) string {
+// Short prints a duration without the units that are zero: 1h instead of 1h0m0s.
+func Short(d time.Duration) string {
 	s := d.String()
 	if len(s) > 3 && s[len(s)-3:] == "m0s" {
 		s = s[:len(s)-2]

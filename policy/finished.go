@@ -5,7 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
@@ -103,6 +106,45 @@ func (f Finished) ArgumentsSum() [sha256.Size]byte {
 		return [sha256.Size]byte{}
 	}
 	return sha256.Sum256(args)
+}
+
+// Bounds of what Shape looks at and says.
+const (
+	maxShaped = 8 << 10
+	maxShape  = 160
+)
+
+// Shape appends the names and kinds of the arguments to dst, such as
+// "query: string(12), limit: number", and no value. What is too large to look at
+// while somebody waits is only said to be so. Like ArgumentsHash it is for OnCall.
+func (f Finished) Shape(dst []byte) []byte {
+	args := f.arguments
+	if f.params != nil {
+		if len(f.params) > maxShaped {
+			return fmt.Appendf(dst, "%d bytes", len(f.params))
+		}
+		args, _ = jsonx.Get(f.params, "arguments")
+	}
+	if len(args) > maxShaped {
+		return fmt.Appendf(dst, "%d bytes", len(args))
+	}
+	for m := jsonx.Object(args); m.Next(); {
+		if len(dst) > maxShape {
+			return append(dst, ", …"...)
+		}
+		if len(dst) > 0 {
+			dst = append(dst, ", "...)
+		}
+		dst = append(dst, m.Key[:min(len(m.Key), maxShape/4)]...)
+		dst = append(dst, ": "...)
+		dst = append(dst, jsonx.TypeOf(m.Value)...)
+		if m.Value[0] == '"' {
+			dst = append(dst, '(')
+			dst = strconv.AppendInt(dst, int64(utf8.RuneCount(m.Value)-2), 10)
+			dst = append(dst, ')')
+		}
+	}
+	return dst
 }
 
 // Event is the call as an event.

@@ -45,7 +45,7 @@ func newWindow(server string, limit config.Budget, now time.Time) *window {
 	w := &window{
 		limit: limit.Calls, index: index,
 		end:    time.Unix(0, (index+1)*int64(limit.Window)),
-		prefix: fmt.Sprintf("%s / %s / ", scope, short(limit.Window)),
+		prefix: fmt.Sprintf("%s / %s / ", scope, Short(limit.Window)),
 		turn:   make(chan struct{}, 1),
 	}
 	w.turn <- struct{}{}

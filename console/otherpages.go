@@ -1,0 +1,109 @@
+package console
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/auth/bulk"
+)
+
+// pinView is a tool that waits for approval.
+type pinView struct {
+	Pin
+	ID    string
+	Shown string
+	Seen  string
+}
+
+type pinsPage struct {
+	Pins    []pinView
+	Problem string
+}
+
+func (c *Console) pinsPage(v *screen, pins []Pin, err error) {
+	v.Title, v.Nav, v.body = "Pins", "pins", "pins"
+	var p pinsPage
+	if err != nil {
+		p.Problem = err.Error()
+	}
+	for _, x := range pins {
+		hidden := make([]string, len(x.Hidden))
+		for i, member := range x.Hidden {
+			hidden[i] = plain(member)
+		}
+		x.Hidden = hidden // x is a copy, its slices are not
+		p.Pins = append(p.Pins, pinView{Pin: x, Shown: plain(x.Server + "/" + x.Tool), ID: id("p", x.Server+"/"+x.Tool), Seen: ago(v.now, x.Since)})
+	}
+	v.Page = p
+}
+
+// accountView is a login in a list.
+type accountView struct {
+	Account
+	ID    string
+	Words string
+	Slug  string
+	Since string
+	Asked string // the scopes
+}
+
+type accountsPage struct {
+	Accounts []accountView
+	Problem  string
+}
+
+func (c *Console) accountsPage(ctx context.Context, v *screen) {
+	v.Title, v.Nav, v.body = "Accounts", "accounts", "accounts"
+	var p accountsPage
+	list, err := c.world.Accounts(ctx)
+	if err != nil {
+		p.Problem = err.Error()
+	}
+	for _, a := range list {
+		a.Issuer, a.Reason, a.Trouble = plain(a.Issuer), plain(a.Reason), plain(a.Trouble)
+		p.Accounts = append(p.Accounts, accountView{
+			Account: a, ID: id("a", a.Account), Words: loginWords(a, v.now), Slug: strings.ReplaceAll(a.State, "_", "-"),
+			Since: ago(v.now, a.Obtained), Asked: plain(strings.Join(a.Scopes, " ")),
+		})
+	}
+	v.Page = p
+}
+
+// loginWords says how a login stands.
+func loginWords(a Account, now time.Time) string {
+	switch a.State {
+	case "ok":
+		words := "logged in"
+		if !a.Expires.IsZero() {
+			words += ", " + spoken(a.Expires.Sub(now)) + " left"
+		}
+		if a.CanRefresh {
+			words += ", renews itself"
+		}
+		return words
+	case "pending":
+		return "waits for your consent"
+	case "needs_login":
+		return "needs a login"
+	}
+	return "no login"
+}
+
+// connectPage is the board of logins, as on the consent page.
+type connectPage struct {
+	view
+	Begun bool
+}
+
+func (c *Console) connectPage(v *screen) {
+	v.Title, v.Nav, v.body = "Connect", "connect", "connect"
+	p := connectPage{}
+	if d := c.world.Logins(); d != nil {
+		rows := d.Rows()
+		p.view, p.Begun = look(rows), len(rows) > 0
+	}
+	v.Page = p
+}
+
+var _ Driver = (*bulk.Driver)(nil)
