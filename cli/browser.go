@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/cli/browser"
 
@@ -38,11 +39,27 @@ func OpenBrowser(ctx context.Context, program, address string) error {
 		return browser.OpenURL(address)
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), words[0], append(words[1:], address)...)
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("BROWSER=%s: %w", words[0], err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	timer := time.NewTimer(browserPatience)
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return fmt.Errorf("BROWSER=%s: %w", words[0], err)
+		}
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 	return nil
 }
+
+// browserPatience is how long a program that opens a browser may take to fail. One
+// that runs for longer is the browser itself: nobody waits for it to be closed.
+const browserPatience = 3 * time.Second
 
 // hasBrowser guesses whether a browser can be opened where the person is: not over
 // SSH, and on Linux only in a graphical session. $BROWSER says so outright.

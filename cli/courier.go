@@ -58,6 +58,7 @@ func (a *app) courierNear(ctx context.Context, o loginOptions, mode bulk.Mode) e
 	if mode == "" {
 		mode = bulk.ModeAll // a server that is named is logged in
 	}
+	a.screen(o.json)
 	wait, stop := context.WithTimeout(ctx, o.wait)
 	defer stop()
 	line, err := a.dial(wait, o)
@@ -80,7 +81,7 @@ func (a *app) courierNear(ctx context.Context, o loginOptions, mode bulk.Mode) e
 	if err := near.Order(order); err != nil {
 		return line.explain(wait, err)
 	}
-	return a.carry(wait, o, line, near, hello.Host)
+	return a.carry(wait, stop, o, line, near, hello.Host)
 }
 
 // catchAt listens where the far side would like answers to be taken, as far as that
@@ -106,10 +107,11 @@ func (a *app) catchAt(c *auth.Catcher, wanted []string) ([]string, error) {
 }
 
 // carry shows the logins and brings the answers over until all have ended.
-func (a *app) carry(ctx context.Context, o loginOptions, line *courierLine, near *courier.Near, where string) error {
-	show := a.newBoard(near, o.json)
+func (a *app) carry(ctx context.Context, stop func(), o loginOptions, line *courierLine, near *courier.Near, where string) error {
+	show := a.newBoard(near, o.json, stop)
 	defer show.close()
 	page := &consents{a: a, d: near, o: o}
+	defer page.close()
 	begun := map[string]bool{}
 	err := near.Run(func(r bulk.Row) {
 		if out, ok := outcomeOf(r); ok && !begun[r.Server] {
@@ -120,6 +122,7 @@ func (a *app) carry(ctx context.Context, o loginOptions, line *courierLine, near
 			page.open(ctx)
 		}
 	}, func() { page.list(ctx) })
+	page.close()
 	show.close()
 	if err != nil {
 		err = line.explain(ctx, err)

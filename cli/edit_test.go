@@ -93,8 +93,10 @@ func TestJSONTextMeansTheSame(t *testing.T) {
 
 func TestVariableName(t *testing.T) {
 	for _, tt := range [][3]string{
-		{"docs", "Authorization", "DOCS_AUTHORIZATION"}, {"git-hub", "X-Api-Key", "GIT_HUB_X_API_KEY"},
-		{"9lives", "value", "LIVES_TOKEN"}, {"ünï", "k", "_N__K"},
+		{"docs", "Authorization", "DOCS_AUTHORIZATION"},
+		{"git-hub", "X-Api-Key", "GIT_HUB_X_API_KEY"},
+		{"9lives", "value", "LIVES_TOKEN"},
+		{"ünï", "k", "_N__K"},
 	} {
 		if got := variableName(tt[0], tt[1]); got != tt[2] {
 			t.Errorf("variableName(%q, %q) = %q, want %q", tt[0], tt[1], got, tt[2])
@@ -150,7 +152,11 @@ func TestFlatten(t *testing.T) {
 func TestRefusedEditsChangeNothing(t *testing.T) {
 	const odd = "{\r\n\t// kept\r\n\t\"mcpServers\": {\"a\": {\"url\": \"https://a.example\"},},\r\n\t\"usher\": {\"policy\": {\"deny\": 7}}}"
 	for _, args := range [][]string{
-		{"add", "a", "https://b.example"}, {"deny", "x"}, {"deny", "--remove", "x"}, {"remove", "b"}, {"add", "b", "nonsense"},
+		{"add", "a", "https://b.example"},
+		{"deny", "x"},
+		{"deny", "--remove", "x"},
+		{"remove", "b"},
+		{"add", "b", "nonsense"},
 		{"add", "b", "https://b.example", "--project", "-H", "Authorization: Bearer abc123secretvalue"},
 	} {
 		w := newWorld(t)

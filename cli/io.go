@@ -54,6 +54,20 @@ func (w *IO) env(name string) string {
 
 // colour reports whether standard output may carry colours (NO_COLOR and a dumb
 // terminal say no).
-func (w *IO) colour() bool {
-	return w.OutTTY && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb"
+func (w *IO) colour() bool { return w.paints(w.OutTTY) }
+
+// paints is colour for a stream that is a terminal or not.
+func (w *IO) paints(tty bool) bool {
+	return tty && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb"
+}
+
+// size is the size of the terminal now: that of standard error, where live parts are
+// drawn.
+func (w *IO) size() (columns, rows int) {
+	if f, ok := w.Err.(*os.File); ok {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
+			return columns, rows
+		}
+	}
+	return w.Width, 24
 }

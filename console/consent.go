@@ -149,11 +149,30 @@ func (c *Consent) Link() string {
 func (c *Consent) Done() <-chan struct{} { return c.done }
 
 // Close ends the page and waits until nothing is served any more. Logins that wait go
-// on to wait.
+// on to wait. When all have ended, browsers get to see that first.
 func (c *Consent) Close() error {
+	if finished(c.driver.Rows()) {
+		c.drain()
+	}
 	c.shut()
 	c.work.Wait()
 	return nil
+}
+
+// drain waits until every stream has told how the last login ended, which it then
+// does by itself. A browser that does not read is not waited for.
+func (c *Consent) drain() {
+	ctx, cancel := context.WithTimeout(c.life, goodbye)
+	defer cancel()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for c.streams.Load() > 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // shut ends all streams and lets what is being written reach the browser.

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/auth/bulk"
+	"github.com/usher-mcp/usher/console"
+)
+
+// consents brings the person to the consent pages: one local page that lists them
+// all where there is a browser, a list of addresses and a place to paste elsewhere.
+type consents struct {
+	a *app
+	d manyLogins
+	o loginOptions
+
+	mu     sync.Mutex // guards what follows
+	begun  bool       // the page was opened, or the list begun
+	page   *console.Consent
+	timer  *time.Timer
+	listed map[string]bool // states of the logins that were printed
+}
+
+// byPage reports whether there is a browser to show the one page in.
+func (c *consents) byPage() bool {
+	return c.o.browser || !c.o.paste && !c.o.noBrowser && !c.o.device && c.a.hasBrowser()
+}
+
+// listPatience is how long a list is held back so that it comes as one, in order.
+const listPatience = 2 * time.Second
+
+// open is called whenever a login waits. The page is shown with the first one, and
+// a list soon after, however long the slowest server takes.
+func (c *consents) open(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.o.json || c.begun {
+		return
+	}
+	c.begun = true
+	if !c.byPage() {
+		c.timer = time.AfterFunc(listPatience, func() { c.list(ctx) })
+		return
+	}
+	page := console.NewConsent(c.d, nil)
+	link, err := page.Start(ctx)
+	if err != nil {
+		c.a.report(withHint(err, "follow the addresses by hand: the same command with --no-browser"))
+		return
+	}
+	c.page = page
+	c.a.note("one page for all of them: %s", link)
+	if !c.a.io.ErrTTY { // the board says it elsewhere
+		c.a.note("Ctrl-C is safe: what is consented stays, the rest can be resumed.")
+	}
+	go func() {
+		if err := OpenBrowser(ctx, c.a.io.env("BROWSER"), link); err != nil {
+			c.a.note("it did not open by itself: %v", err)
+		}
+	}()
+}
+
+// list prints what waits and was not printed, where there is no page. Pastes are
+// taken from the first time on.
+func (c *consents) list(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.o.json || c.byPage() || ctx.Err() != nil {
+		return
+	}
+	for _, group := range bulk.ByIssuer(c.d.Rows(), func(r bulk.Row) string { return r.Issuer }) {
+		for _, row := range group.Items {
+			if row.Login != nil && !c.listed[row.Login.State] {
+				c.print(ctx, row)
+			}
+		}
+	}
+}
+
+// print needs mu.
+func (c *consents) print(ctx context.Context, row bulk.Row) {
+	if c.listed == nil {
+		c.listed = map[string]bool{}
+		c.a.note("open these anywhere; paste the address you end up on, in any order")
+		if !c.a.hasKeyboard() {
+			go c.a.takePastes(ctx, c.d)
+		}
+	}
+	c.listed[row.Login.State] = true
+	n := len(c.listed)
+	if dev := row.Login.Device; dev != nil {
+		c.a.note("  %d %s  code %s at %s", n, row.Server, dev.UserCode, dev.VerificationURI)
+		c.a.qr(dev)
+		return
+	}
+	c.a.note("  %d %s  %s", n, row.Server, row.Login.AuthorizeURL)
+}
+
+// close ends the page; a browser that looks at it gets to see how all ended.
+func (c *consents) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if c.page != nil {
+		_ = c.page.Close() // it has nothing to say
+	}
+}
+
+// takePastes hands every pasted line to the login it belongs to.
+func (a *app) takePastes(ctx context.Context, d manyLogins) {
+	for line := range a.pastes(ctx) {
+		if _, err := d.Paste(ctx, "", line); err != nil && ctx.Err() == nil {
+			a.report(err)
+		}
+	}
+}
