@@ -21,6 +21,7 @@ type Report struct {
 	Started time.Time      `json:"started"`
 	Servers []ServerReport `json:"servers"`
 	Budgets []BudgetReport `json:"budgets"`
+	Store   StoreReport    `json:"store"`
 }
 
 // ServerReport is the state of one connection, and when it was last used for a
@@ -69,8 +70,10 @@ func (h *Host) ServeControl() (io.Closer, error) {
 func (h *Host) controlHandler() http.Handler {
 	started := time.Now()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		answerJSON(w, h.report(started))
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		out := h.report(started)
+		out.Store = h.StoreReport(r.Context())
+		answerJSON(w, out)
 	})
 	mux.HandleFunc("POST /reload", h.steer(func(r *http.Request, name string) error { return h.Reload(r.Context(), name) }))
 	mux.HandleFunc("POST /stop", h.steer(func(_ *http.Request, name string) error { return h.Stop(name) }))

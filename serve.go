@@ -40,6 +40,7 @@ func (h *Host) Gateway(auth gateway.Authenticator) *gateway.Gateway {
 	return gateway.New(h.Surface(), &gateway.Options{
 		Auth: auth, Hosts: hosts, Origins: s.AllowedOrigins, Logins: &logins{h},
 		MaxBody: s.MaxBodyBytes, MaxCalls: s.MaxConcurrentCalls, SessionIdle: s.SessionIdle, Grace: s.DrainTimeout, Log: h.log,
+		Tracer: h.tracer,
 	})
 }
 

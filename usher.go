@@ -21,6 +21,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/console"
@@ -68,6 +70,9 @@ type Options struct {
 	Events *event.Bus[event.Event]
 	// Log hears warnings. Default: discard.
 	Log *slog.Logger
+	// Tracer makes spans of requests, of agents and to servers, and passes the trace
+	// context on in _meta. Nil: none are made; an agent's own context passes as it is.
+	Tracer trace.Tracer
 	// Executable is this program, when it calls process.Main first: children are
 	// then guarded, see process.Options.Shim.
 	Executable string
@@ -104,6 +109,7 @@ type Host struct {
 	events        *event.Bus[event.Event] // the embedding program's, may be nil
 	bus           *event.Bus[event.Event] // the same, or one of our own; without calls
 	log           *slog.Logger
+	tracer        trace.Tracer
 
 	// What runs beside requests ends with life.
 	life       context.Context
@@ -136,7 +142,7 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 	}
 	h := &Host{
 		cfg: o.Config, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local),
-		clientVersion: o.ClientVersion, events: o.Events, log: o.Log,
+		clientVersion: o.ClientVersion, events: o.Events, log: o.Log, tracer: o.Tracer,
 	}
 	if h.bus = o.Events; h.bus == nil {
 		h.bus = &event.Bus[event.Event]{}
@@ -217,7 +223,7 @@ func (h *Host) connection(o *Options) func(host.Key) upstream.Options {
 	return func(k host.Key) upstream.Options {
 		opt := upstream.Options{
 			ClientName: o.ClientName, ClientVersion: o.ClientVersion, Capabilities: o.Capabilities,
-			Stderr: h.rings.of(k),
+			Stderr: h.rings.of(k), Tracer: o.Tracer,
 		}
 		if s := h.surface.Load(); s != nil {
 			l := s.Lane(k)

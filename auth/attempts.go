@@ -64,6 +64,7 @@ func (e *Engine) mayAsk(ctx context.Context, a Account, srv config.Server) error
 // failed takes in that a renewal failed for a reason that does not end the grant,
 // and says what that means for the caller.
 func (e *Engine) failed(ctx context.Context, a Account, srv config.Server, cause error) error {
+	e.count.failed.Add(1)
 	t := e.loadAttempts(ctx, a)
 	t.Failures++
 	wait := min(firstBackoff<<min(t.Failures-1, 10), maxBackoff)

@@ -52,6 +52,7 @@ type Engine struct {
 	polls    pollBook
 	verdicts verdictBook
 	unsaved  unsavedBook
+	count    counters
 	seed     string // makes this process renew at other moments than its neighbours
 
 	life context.Context // ends with Close

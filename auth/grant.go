@@ -154,6 +154,13 @@ func (e *Engine) storeLogin(ctx context.Context, a Account, g *grant) error {
 // that what other processes did is noticed soon and not every request costs a read.
 const grantLife = time.Second
 
+const (
+	// storeWait is how long a request with a login waits for a store that does not
+	// answer, and storeRest for how long the store is left alone after that.
+	storeWait = time.Second
+	storeRest = 5 * time.Second
+)
+
 // grantCache holds what was last read. Grants in it are never changed.
 type grantCache struct {
 	mu sync.Mutex // guards by
@@ -181,6 +188,15 @@ func (c *grantCache) put(a Account, g *grant) {
 	c.by[a] = cachedGrant{g, time.Now()}
 }
 
+// rest keeps using what was last read while the store is away.
+func (c *grantCache) rest(a Account, g *grant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by[a].g == g {
+		c.by[a] = cachedGrant{g, time.Now().Add(storeRest - grantLife)}
+	}
+}
+
 // current returns the account's grant, nil when there is none. While the store
 // cannot be reached, what was last read goes on to be used.
 func (e *Engine) current(ctx context.Context, a Account) (*grant, error) {
@@ -191,15 +207,23 @@ func (e *Engine) current(ctx context.Context, a Account) (*grant, error) {
 	if ok && time.Since(cached.at) < grantLife {
 		return cached.g, nil
 	}
-	try, cancel := context.WithTimeout(ctx, tryLimit)
-	defer cancel()
-	g, err := e.loadGrant(try, a)
-	if err != nil {
-		if ok && cached.g != nil && ctx.Err() == nil && (errors.Is(err, vault.ErrUnavailable) || try.Err() != nil) {
-			return cached.g, nil
-		}
-		return nil, err
+	if !ok || cached.g == nil {
+		return e.reload(ctx, a)
 	}
-	e.grants.put(a, g)
-	return g, nil
+	short, cancel := context.WithTimeoutCause(ctx, storeWait, vault.ErrUnavailable)
+	defer cancel()
+	g, err := e.reload(short, a)
+	if err != nil && (errors.Is(err, vault.ErrUnavailable) || errors.Is(context.Cause(short), vault.ErrUnavailable)) {
+		e.grants.rest(a, cached.g)
+		return cached.g, nil
+	}
+	return g, err
+}
+
+func (e *Engine) reload(ctx context.Context, a Account) (*grant, error) {
+	g, err := e.loadGrant(ctx, a)
+	if err == nil {
+		e.grants.put(a, g)
+	}
+	return g, err
 }

@@ -54,6 +54,7 @@ func (e *Engine) Machine(ctx context.Context, a Account, srv config.Server, opti
 // obtain asks for a token as the configuration says. It sends one request to the
 // token endpoint and does not repeat it.
 func (e *Engine) obtain(ctx context.Context, a Account, srv config.Server, c *Challenge) (*grant, *tokenAnswer, error) {
+	e.count.asked.Add(1)
 	flow := machineFlow(srv)
 	b, err := e.prepare(ctx, a, srv, &LoginOptions{Challenge: c})
 	if err != nil {

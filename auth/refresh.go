@@ -186,6 +186,7 @@ func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *g
 
 // spend sends one refresh request, to the endpoint recorded at login.
 func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant) (*tokenAnswer, error) {
+	e.count.asked.Add(1)
 	key, err := loadDPoPKey(g.DPoP.Secret)
 	if err != nil {
 		return nil, err
@@ -233,6 +234,7 @@ func (e *Engine) keepAnswer(ctx context.Context, a Account, g, next *grant, answ
 		e.log.Warn("a renewed login is only in memory", "account", a.String(), "error", err)
 		e.unsaved.put(a, next, version)
 	}
+	e.count.renewed.Add(1)
 	e.tokens.minted(next.Access.Secret, g != nil)
 	e.clearAttempts(ctx, a)
 	e.tell(a, event.GrantRefreshed, next.Expires, "")
@@ -258,6 +260,7 @@ func (e *Engine) write(ctx context.Context, a Account, g *grant, version int64, 
 
 // winner returns what somebody newer wrote; ours is dropped.
 func (e *Engine) winner(ctx context.Context, a Account, g *grant) (*grant, error) {
+	e.count.superseded.Add(1)
 	now, err := e.loadGrant(ctx, a)
 	switch {
 	case err != nil:
@@ -287,6 +290,7 @@ func (e *Engine) endGrant(ctx context.Context, a Account, g *grant, l vault.Leas
 		}
 		return fmt.Errorf("write down the end of the login of %s: %w", a, err)
 	}
+	e.count.ended.Add(1)
 	e.grants.put(a, &next)
 	e.tell(a, event.GrantLost, time.Time{}, next.Ended.Reason)
 	return needsLogin(a, "%s", next.Ended.Reason)

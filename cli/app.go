@@ -20,8 +20,9 @@ type app struct {
 	configFile string
 	verbose    bool
 
-	cfg    *config.Config
-	opened *usher.Host
+	cfg     *config.Config
+	opened  *usher.Host
+	telling *telemetry // set before open by what serves over HTTP
 }
 
 // commands adds every command, in the order of the help text.
@@ -80,6 +81,9 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 		Config: cfg, Load: a.loadOptions(), Log: a.logger(), Executable: a.io.Executable,
 		ClientVersion: Version().Number, Prompt: a.prompt(),
 	}
+	if t := a.telling; t != nil {
+		opt.Log, opt.OnCall, opt.Tracer = t.log, t.metrics.onCall, t.tracer
+	}
 	if a.io.InTTY {
 		opt.Capabilities = []byte(elicitation)
 	}
@@ -94,6 +98,9 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 func (a *app) close() {
 	if a.opened != nil {
 		_ = a.opened.Close() // the command's own outcome has been reported
+	}
+	if a.telling != nil {
+		a.telling.close()
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 type serveOptions struct {
 	http, only, profile, surface, auth, publicURL string
+	metrics, store                                string
 	stdio, noConsole                              bool
 }
 
@@ -50,6 +51,8 @@ start, and usher console prints another.`,
 	f.StringVar(&o.auth, "auth", "", "who may come in: none, token or oidc")
 	f.StringVar(&o.publicURL, "public-url", "", "how agents reach it from outside, such as https://usher.example.com")
 	f.BoolVar(&o.noConsole, "no-console", false, "serve no web console at /")
+	f.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz on this `address`, to everybody who reaches it")
+	f.StringVar(&o.store, "store", "", "keep everything in this `store`: a file, or postgres://… that several ushers share")
 	c.MarkFlagsMutuallyExclusive("only", "profile")
 	return c
 }
@@ -71,6 +74,13 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	override(&g.Surface, o.surface)
 	override(&g.Auth.Mode, o.auth)
 	override(&g.PublicURL, o.publicURL)
+	override(&cfg.Usher.Telemetry.Listen, o.metrics)
+	override(&cfg.Usher.Store, o.store)
+	if g.HTTP != "" {
+		if a.telling, err = a.newTelemetry(ctx, cfg); err != nil {
+			return err
+		}
+	}
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -124,8 +134,16 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 		return withHint(err, "choose another address with --http")
 	}
 	g := h.Gateway(who)
+	a.telling.metrics.watch(h, g)
+	stop, err := a.serveTelemetry(ctx, h.Config().Usher.Telemetry.Listen, g)
+	if err != nil {
+		_ = l.Close() // nobody has been told of it yet
+		return err
+	}
+	defer stop()
 	a.note("serving http://%s/mcp", l.Addr())
 	mux := http.NewServeMux()
+	mux.Handle("/metrics", g.Guard(g.LetIn(a.telling.metrics.handler())))
 	mux.Handle("/", g.Handler())
 	mux.HandleFunc(usher.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
 		if !g.Ours(r) { // Origin says nothing here: a provider's page leads to it

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/vault"
 )
 
 type statusOptions struct {
@@ -48,6 +50,9 @@ held (usher approve NAME), disabled, broken (usher list).`,
 
 func (a *app) status(ctx context.Context, o statusOptions) error {
 	h, err := a.open(ctx)
+	if errors.Is(err, vault.ErrUnavailable) {
+		return a.statusWithoutStore(ctx, o, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -58,10 +63,27 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	if err != nil {
 		return err
 	}
+	return a.showBoard(b, o.json)
+}
+
+// statusWithoutStore shows what running ushers say: they go on while the store is
+// away, and only they know.
+func (a *app) statusWithoutStore(ctx context.Context, o statusOptions, away error) error {
+	peers, err := a.running(ctx, 0)
+	if err != nil || len(peers) == 0 || o.watch {
+		return away
+	}
+	reports, problems := reports(ctx, peers)
+	b := mergeBoard(host.Status{}, reports)
+	b.problems = append(problems, fmt.Errorf("shown is only what running ushers say: %w", away))
+	return a.showBoard(b, o.json)
+}
+
+func (a *app) showBoard(b statusBoard, asJSON bool) error {
 	for _, problem := range b.problems {
 		a.note("%v", problem)
 	}
-	if o.json {
+	if asJSON {
 		return a.printJSON(b)
 	}
 	if len(b.Servers) == 0 {
@@ -91,6 +113,8 @@ type statusUsher struct {
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started,omitzero"`
 	State   string    `json:"state,omitempty"`
+	// Store is set while the usher cannot reach its store.
+	Store *usher.StoreReport `json:"store,omitempty"`
 }
 
 // statusLogin is a login that waits for a person.

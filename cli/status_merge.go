@@ -60,7 +60,11 @@ func mergeBoard(remembered host.Status, running []usher.Report) statusBoard {
 	b := statusBoard{Servers: []statusServer{}, Ushers: []statusUsher{}, Budgets: []usher.BudgetReport{}, Waiting: []statusLogin{}, Orphans: []string{}}
 	rows := map[rowKey]*statusServer{}
 	for _, r := range running {
-		b.Ushers = append(b.Ushers, statusUsher{PID: r.PID, Started: r.Started})
+		u := statusUsher{PID: r.PID, Started: r.Started}
+		if r.Store.Away {
+			u.Store = &r.Store
+		}
+		b.Ushers = append(b.Ushers, u)
 		for _, s := range r.Servers {
 			k := rowKey{s.Principal, s.Name, s.Account}
 			row := rows[k]

@@ -166,6 +166,11 @@ func (b *statusBoard) footnotes(now time.Time) []string {
 			break
 		}
 	}
+	for _, u := range b.Ushers {
+		if u.Store != nil {
+			out = append(out, cleanLine(fmt.Sprintf("usher %d: the store is away since %s; calls with good logins go on: %s", u.PID, ago(now, u.Store.Since), u.Store.Problem)))
+		}
+	}
 	for _, w := range b.Waiting {
 		out = append(out, fmt.Sprintf("1 login waiting: %s (started %s) – finish it: %s", w.Account, ago(now, w.Started), w.Command))
 	}

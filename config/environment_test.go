@@ -16,7 +16,7 @@ func TestEnvironmentOverrides(t *testing.T) {
 	w.env = map[string]string{
 		"USHER_BULK_PREPARE_TIMEOUT": "90", "USHER_BULK_CONCURRENCY": "4", "USHER_STORE": "postgres://db",
 		"USHER_GATEWAY_PUBLIC_URL": "https://g.example", "USHER_GATEWAY_ALLOWED_HOSTS": "a, b",
-		"USHER_TELEMETRY_TRACES": "false", "USHER_TELEMETRY_SAMPLE_RATIO": "0.5",
+		"USHER_TELEMETRY_LISTEN": ":9464", "USHER_TELEMETRY_SAMPLE_RATIO": "0.5",
 		"USHER_POLICY_DENY": "github/delete_*,x", "USHER_BUDGETS_PER_SERVER_CALLS": "7",
 	}
 	c, err := Load(LoadOptions{System: w.system(), Overrides: map[string]string{"bulk.concurrency": "5"}})
@@ -25,11 +25,11 @@ func TestEnvironmentOverrides(t *testing.T) {
 	}
 	u := c.Usher
 	got := []any{
-		u.Bulk, u.Store, u.MaxConnected, u.Gateway.PublicURL, u.Gateway.AllowedHosts, u.Telemetry.Traces,
+		u.Bulk, u.Store, u.MaxConnected, u.Gateway.PublicURL, u.Gateway.AllowedHosts, u.Telemetry.Listen,
 		u.Telemetry.SampleRatio, len(u.Policy.Deny), u.Budgets.PerServer.Calls,
 	}
 	want := []any{
-		Bulk{5, 90 * time.Second}, "postgres://db", 3, "https://g.example", []string{"a", "b"}, false, 0.5, 2, int64(7),
+		Bulk{5, 90 * time.Second}, "postgres://db", 3, "https://g.example", []string{"a", "b"}, ":9464", 0.5, 2, int64(7),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -106,16 +106,18 @@ type Audit struct {
 	Keep    time.Duration
 }
 
-// Telemetry is off until Endpoint is set.
+// Telemetry says where traces are sent, where metrics can be fetched, and what is
+// logged. Traces are off until Endpoint is set.
 type Telemetry struct {
-	Endpoint    string // of an OTLP collector
-	Protocol    string // http (default) or grpc
-	Headers     map[string]string
-	Traces      bool    // default true
-	Metrics     bool    // default true
-	SampleRatio float64 // default 1
-	LogLevel    string  // debug, info (default), warn or error
-	LogFormat   string  // text (default) or json
+	Endpoint    string            // of an OTLP collector, over HTTP
+	Headers     map[string]string // for the collector
+	SampleRatio float64           // default 1
+	// Listen is an address that serves /metrics, /healthz and /readyz without
+	// authentication. Empty: the gateway's own address has them, and there /metrics
+	// is for whom it lets in.
+	Listen    string
+	LogLevel  string // debug, info (default), warn or error
+	LogFormat string // text (default) or json
 }
 
 // DefaultSettings are the built-in values.
@@ -133,8 +135,7 @@ func DefaultSettings() Settings {
 		},
 		Audit: Audit{Enabled: true, Keep: 90 * 24 * time.Hour},
 		Telemetry: Telemetry{
-			Protocol: "http", Traces: true, Metrics: true, SampleRatio: 1,
-			LogLevel: "info", LogFormat: "text",
+			SampleRatio: 1, LogLevel: "info", LogFormat: "text",
 		},
 	}
 }
@@ -178,10 +179,8 @@ func (s *Settings) list() []setting {
 		{"gateway.auth.scopes", &g.Auth.Scopes, nil},
 		{"audit.enabled", &s.Audit.Enabled, nil},
 		{"audit.keep", &s.Audit.Keep, atLeast(&s.Audit.Keep, 0)},
-		{"telemetry.endpoint", &t.Endpoint, nil},
-		{"telemetry.protocol", &t.Protocol, among(&t.Protocol, "http", "grpc")},
-		{"telemetry.traces", &t.Traces, nil},
-		{"telemetry.metrics", &t.Metrics, nil},
+		{"telemetry.endpoint", &t.Endpoint, func() error { return checkOptionalURL(t.Endpoint) }},
+		{"telemetry.listen", &t.Listen, nil},
 		{"telemetry.sampleRatio", &t.SampleRatio, ratio(&t.SampleRatio)},
 		{"telemetry.logLevel", &t.LogLevel, among(&t.LogLevel, "debug", "info", "warn", "error")},
 		{"telemetry.logFormat", &t.LogFormat, among(&t.LogFormat, "text", "json")},

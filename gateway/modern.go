@@ -147,6 +147,13 @@ func versions() string { return `["` + strings.Join(wire.Versions(), `","`) + `"
 
 // serveModern answers a request. ctx is the agent's: it ends when the agent leaves.
 func (g *Gateway) serveModern(ctx context.Context, q *request) answer {
+	if g.opt.Tracer == nil {
+		return g.dispatch(ctx, q)
+	}
+	return g.traced(ctx, q.method, &q.p, q.agent.Version, func(ctx context.Context) answer { return g.dispatch(ctx, q) })
+}
+
+func (g *Gateway) dispatch(ctx context.Context, q *request) answer {
 	switch q.method {
 	case wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodSubscribe, wire.MethodUnsubscribe:
 		return failure(wire.CodeMethodNotFound, "%s is not part of revision %s", q.method, q.agent.Version)

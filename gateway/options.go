@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -79,6 +81,8 @@ type Options struct {
 	MaxConns int
 	// Log hears warnings. Default: discard.
 	Log *slog.Logger
+	// Tracer makes a span of every request. Nil: none.
+	Tracer trace.Tracer
 }
 
 func (o *Options) withDefaults() Options {

@@ -49,6 +49,24 @@ func (g *Gateway) Guard(next http.Handler) http.Handler {
 // from elsewhere; whoever uses it alone looks at Origin itself.
 func (g *Gateway) Ours(r *http.Request) bool { return g.guard.ours(r) }
 
+// LetIn puts the authentication of agents before other routes on the same port.
+func (g *Gateway) LetIn(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := g.identify(w, r); ok {
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// Health serves /healthz and /readyz alone, for a port of their own: to whoever asks,
+// under whichever name.
+func (g *Gateway) Health() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) { g.health(w, r, true) })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { g.health(w, r, g.Ready()) })
+	return mux
+}
+
 func (g *Gateway) route(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {

@@ -19,7 +19,13 @@ func (s *session) serve(m *wire.Message, out outlet) answer {
 		return failure(wire.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())
 	}
 	defer s.leave(m.ID)
-	a := s.dispatch(ctx, m, out)
+	var a answer
+	if s.g.opt.Tracer == nil {
+		a = s.dispatch(ctx, m, out)
+	} else {
+		p, _ := wire.ReadParams(m.Params) // what is wrong with them is said where they are used
+		a = s.g.traced(ctx, m.Method, &p, s.agent.Version, func(ctx context.Context) answer { return s.dispatch(ctx, m, out) })
+	}
 	if errors.Is(context.Cause(ctx), errCancelled) || s.ctx.Err() != nil {
 		return answer{none: true}
 	}

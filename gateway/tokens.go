@@ -76,7 +76,8 @@ type Tokens struct {
 // knownToken spares the store a read per request.
 type knownToken struct {
 	record tokenRecord
-	until  time.Time
+	read   time.Time // from the store
+	until  time.Time // used without asking it again
 }
 
 const (
@@ -84,6 +85,8 @@ const (
 	tokenIDLen    = 8
 	tokenSecret   = 32
 	tokenFresh    = 5 * time.Second // how late another process's revocation is noticed
+	tokenWait     = 2 * time.Second // for a store that does not answer
+	tokenAway     = time.Hour       // how long a token goes on while the store is away
 	maxKnownToken = 4096
 )
 
@@ -154,9 +157,7 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 // error is [ErrNoToken] when there is none.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	found, err := t.store.Remove(ctx, id)
-	t.mu.Lock()
-	delete(t.known, id)
-	t.mu.Unlock()
+	t.forget(id)
 	if err != nil {
 		return fmt.Errorf("revoke token %s: %w", id, err)
 	}
@@ -208,19 +209,41 @@ func (t *Tokens) record(ctx context.Context, id string) (tokenRecord, bool, erro
 	if ok && now.Before(k.until) {
 		return k.record, true, nil
 	}
-	data, err := t.store.Load(ctx, id)
-	if err != nil || data == nil {
+	short, cancel := context.WithTimeout(ctx, tokenWait)
+	defer cancel()
+	data, err := t.store.Load(short, id)
+	if err != nil && ok && ctx.Err() == nil && now.Sub(k.read) < tokenAway {
+		// The store is away. Who was known goes on; a revocation is noticed when it
+		// is back.
+		t.keep(id, knownToken{k.record, k.read, now.Add(tokenFresh)})
+		return k.record, true, nil
+	}
+	if err != nil {
 		return tokenRecord{}, false, err
+	}
+	if data == nil {
+		t.forget(id)
+		return tokenRecord{}, false, nil
 	}
 	var rec tokenRecord
 	if err := json.Unmarshal(data, &rec); err != nil || rec.ID != id {
 		return tokenRecord{}, false, fmt.Errorf("the record of token %s cannot be read: %w", id, err)
 	}
+	t.keep(id, knownToken{rec, now, now.Add(tokenFresh)})
+	return rec, true, nil
+}
+
+func (t *Tokens) forget(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.known, id)
+}
+
+func (t *Tokens) keep(id string, k knownToken) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.known) >= maxKnownToken {
 		clear(t.known)
 	}
-	t.known[id] = knownToken{rec, now.Add(tokenFresh)}
-	return rec, true, nil
+	t.known[id] = k
 }

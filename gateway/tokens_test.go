@@ -151,3 +151,47 @@ func FuzzSplitToken(f *testing.F) {
 		}
 	})
 }
+
+// While the store is away who was known goes on, for a while; who was revoked or is
+// new does not.
+func TestTokensWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tokenMap{all: map[string][]byte{}}
+		tokens := NewTokens(store)
+		var text [3]string
+		var ids [3]string
+		for i := range text {
+			s, token, err := tokens.Mint(t.Context(), Mint{Principal: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text[i], ids[i] = "Bearer "+s, token.ID
+		}
+		for _, i := range []int{0, 1} {
+			if _, err := authenticate(t, tokens, text[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		delete(store.all, ids[1]) // revoked elsewhere
+		time.Sleep(2 * tokenFresh)
+		_, err := authenticate(t, tokens, text[1])
+		var no *RefusedError
+		if !errors.As(err, &no) {
+			t.Fatalf("revoked: %v", err)
+		}
+		store.fail = errors.New("away")
+		time.Sleep(2 * tokenFresh)
+		if id, err := authenticate(t, tokens, text[0]); err != nil || id.Principal != "ann" {
+			t.Errorf("known: %+v, %v", id, err)
+		}
+		for what, i := range map[string]int{"revoked": 1, "new": 2} {
+			if _, err := authenticate(t, tokens, text[i]); err == nil {
+				t.Errorf("%s: let in", what)
+			}
+		}
+		time.Sleep(tokenAway)
+		if _, err := authenticate(t, tokens, text[0]); err == nil {
+			t.Error("known: let in for longer than an hour without the store")
+		}
+	})
+}

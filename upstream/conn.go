@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -58,6 +60,9 @@ type Options struct {
 	Pace *Pace
 	// Log hears warnings about the peer. Default: discard.
 	Log *slog.Logger
+	// Tracer makes a span of every request and names it to the server. Nil: none,
+	// and a trace context of the caller passes as it is.
+	Tracer trace.Tracer
 }
 
 // Conn is a connection to one server. All methods may be used concurrently.
@@ -162,7 +167,12 @@ func (c *Conn) Do(ctx context.Context, req Request) ([]byte, error) {
 
 // do sends a request in the form of the given revision; "" stands for the
 // handshake, which carries no sign of any.
-func (c *Conn) do(ctx context.Context, req Request, version string) ([]byte, error) {
+func (c *Conn) do(ctx context.Context, req Request, version string) (result []byte, err error) {
+	if c.opt.Tracer != nil && version != "" {
+		traced, span := c.trace(ctx, &req, version)
+		defer func() { endSpan(span, err) }()
+		ctx = traced
+	}
 	x, err := c.exchange(req, version)
 	if err != nil {
 		return nil, err

@@ -51,6 +51,7 @@ type Store struct {
 	notify func(ctx context.Context, payload string) error
 	feed   func(ctx context.Context) (feed, error)
 	watch  watcher
+	health health
 
 	closed atomic.Bool
 	broken atomic.Pointer[vault.CorruptError] // set once the file was found damaged
@@ -158,10 +159,13 @@ func (s *Store) retry(ctx context.Context, what string, work func() error) error
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		err := work()
 		if err == nil {
+			s.health.note(nil)
 			return nil
 		}
 		if s.d.classify(err) != problemAgain || time.Now().After(deadline) {
-			return s.fail(ctx, what, err)
+			err = s.fail(ctx, what, err)
+			s.health.note(err)
+			return err
 		}
 		timer := time.NewTimer(wait/2 + mrand.N(wait))
 		select {
@@ -184,6 +188,9 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 	if spoken(err) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	if errors.Is(context.Cause(ctx), errSilent) {
+		return fmt.Errorf("%s in %s: %w: %w (%s)", what, s.where, vault.ErrUnavailable, errSilent, s.hint())
+	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
@@ -203,6 +210,10 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 	}
 	return fmt.Errorf("%s in %s: %w", what, s.where, err)
 }
+
+// errSilent is why a read was given up: a database that hangs must not take its
+// readers with it.
+var errSilent = errors.New("the database does not answer")
 
 // spoken says whether the error is in the vault's words already.
 func spoken(err error) bool {

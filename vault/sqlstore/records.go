@@ -58,6 +58,11 @@ func (s *Store) List(ctx context.Context, kind, principal string) ([]vault.Recor
 
 // read runs a query for rows of records.
 func (s *Store) read(ctx context.Context, what, query string, args ...any) ([]row, error) {
+	if s.path == "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.opt.Busy, errSilent)
+		defer cancel()
+	}
 	var found []row
 	err := s.retry(ctx, what, func() error {
 		found = nil
