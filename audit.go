@@ -23,7 +23,7 @@ func act(f policy.Finished) vault.Act {
 
 // openTrail begins the audit trail of this host, unless the settings say no.
 func (h *Host) openTrail() {
-	if s := h.cfg.Usher.Audit; s.Enabled {
+	if s := h.Config().Usher.Audit; s.Enabled {
 		h.trail = vault.NewTrail(h.store, &vault.TrailOptions{Keep: s.Keep, Log: h.log})
 	}
 }
@@ -42,7 +42,7 @@ func (h *Host) LastAudit(ctx context.Context, n int) ([]vault.Block, error) {
 // VerifyAudit checks the audit trail, see [vault.Verify].
 func (h *Host) VerifyAudit(ctx context.Context, heads []vault.Head) ([]vault.Chain, error) {
 	var kept time.Time
-	if keep := h.cfg.Usher.Audit.Keep; keep > 0 {
+	if keep := h.Config().Usher.Audit.Keep; keep > 0 {
 		kept = time.Now().Add(-keep)
 	}
 	return vault.Verify(ctx, h.store, heads, kept)

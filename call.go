@@ -53,7 +53,7 @@ func (h *Host) Call(ctx context.Context, account, tool string, arguments []byte,
 
 // broken explains why a configured server cannot be used at all.
 func (h *Host) broken(server string) error {
-	if srv, ok := h.cfg.Server(server); ok && srv.Problem != nil {
+	if srv, ok := h.Config().Server(server); ok && srv.Problem != nil {
 		return fmt.Errorf("%s cannot be used: %w", server, srv.Problem)
 	}
 	return nil

@@ -89,7 +89,7 @@ func (w *consoleWorld) Servers(ctx context.Context) []console.Server {
 			row.State = stateWords(string(s.State))
 		}
 	}
-	for _, srv := range w.h.cfg.Servers {
+	for _, srv := range w.h.Config().Servers {
 		k := host.Key{Principal: w.h.principal, Server: srv.Name}
 		if srv.Problem != nil && rows[k] == nil {
 			rows[k] = &console.Server{

@@ -51,7 +51,7 @@ func (w *consoleWorld) Login(account string) error {
 // redirect says how answers come back: through the gateway where browsers reach it
 // from outside, else to this machine.
 func (w *consoleWorld) redirect() bulk.Redirect {
-	if public := w.h.cfg.Usher.Gateway.PublicURL; public != "" {
+	if public := w.h.Config().Usher.Gateway.PublicURL; public != "" {
 		return bulk.Redirect{URI: callbackAddress(public)}
 	}
 	return bulk.Redirect{Listen: true}
@@ -69,7 +69,7 @@ func (w *consoleWorld) driver() *bulk.Driver {
 	if l.driver != nil {
 		return l.driver
 	}
-	l.driver = bulk.New(bulk.NewEngine(w.h.engine, &bulk.EngineOptions{Principal: w.h.principal, Where: "the console"}), &bulk.Options{Bulk: w.h.cfg.Usher.Bulk})
+	l.driver = bulk.New(bulk.NewEngine(w.h.engine, &bulk.EngineOptions{Principal: w.h.principal, Where: "the console"}), &bulk.Options{Bulk: w.h.Config().Usher.Bulk})
 	d, sub := l.driver, l.driver.Subscribe()
 	w.h.background.Go(func() {
 		defer func() { _ = d.Close() }() // logins that wait go on to wait in the store
@@ -90,7 +90,7 @@ func (w *consoleWorld) driver() *bulk.Driver {
 // that cannot be used comes with its reason, so that it is reported among the rest.
 func (h *Host) LoginTargets(ctx context.Context, names []string) ([]bulk.Target, error) {
 	if len(names) == 0 {
-		for _, srv := range h.cfg.Servers {
+		for _, srv := range h.Config().Servers {
 			if srv.Transport != config.TransportStdio && !srv.Disabled && srv.Problem == nil {
 				names = append(names, srv.Name)
 			}
@@ -101,7 +101,7 @@ func (h *Host) LoginTargets(ctx context.Context, names []string) ([]bulk.Target,
 		account := h.Account(name)
 		srv, err := h.Target(ctx, account)
 		if err != nil {
-			if _, known := h.cfg.Server(account.Server); !known {
+			if _, known := h.Config().Server(account.Server); !known {
 				return nil, err
 			}
 			srv = config.Server{Name: account.Server, Problem: err}

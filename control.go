@@ -53,7 +53,8 @@ type ServedLog struct {
 // until the result is closed:
 //
 //	GET  /status                             a [Report]
-//	POST /reload?server=NAME                 as Reload
+//	POST /reload?server=NAME                 as Reload, after Reread
+//	POST /reread                             as [Host.Reread]; the answer is its outcome
 //	POST /stop?server=NAME                   as Stop
 //	GET  /logs?server=NAME&follow=1&lines=N  [ServedLog] values, one a line
 //	POST /console                            a [ConsoleLink]
@@ -75,7 +76,8 @@ func (h *Host) controlHandler() http.Handler {
 		out.Store = h.StoreReport(r.Context())
 		answerJSON(w, out)
 	})
-	mux.HandleFunc("POST /reload", h.steer(func(r *http.Request, name string) error { return h.Reload(r.Context(), name) }))
+	mux.HandleFunc("POST /reload", h.steerAfterReread(func(r *http.Request, name string) error { return h.Reload(r.Context(), name) }))
+	mux.HandleFunc("POST /reread", h.serveReread)
 	mux.HandleFunc("POST /stop", h.steer(func(_ *http.Request, name string) error { return h.Stop(name) }))
 	mux.HandleFunc("GET /logs", h.serveLogs)
 	mux.HandleFunc("POST /console", h.serveLink)
@@ -139,6 +141,25 @@ func (h *Host) steer(do func(r *http.Request, name string) error) http.HandlerFu
 		}
 		answerJSON(w, map[string]int{"pid": os.Getpid()})
 	}
+}
+
+// steerAfterReread is steer for an operation that may be about a server of which
+// this host has not heard yet.
+func (h *Host) steerAfterReread(do func(r *http.Request, name string) error) http.HandlerFunc {
+	steer := h.steer(do)
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = h.Reread(h.life) // a file with a mistake is no reason not to do it
+		steer(w, r)
+	}
+}
+
+func (h *Host) serveReread(w http.ResponseWriter, _ *http.Request) {
+	got, err := h.Reread(h.life)
+	if err != nil {
+		control.Refuse(w, err, false)
+		return
+	}
+	answerJSON(w, got)
 }
 
 // serveLogs sends the lines this process holds, not those an earlier one kept.

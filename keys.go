@@ -123,7 +123,7 @@ func (h *Host) input(ask func(context.Context, config.Input) (vault.Secret, erro
 		if value, ok, err = h.secret(ctx, id); ok || err != nil {
 			return value, ok, err // answered while this one waited
 		}
-		in, known := h.cfg.Input(id)
+		in, known := h.Config().Input(id)
 		if !known {
 			in = config.Input{ID: id, Password: true}
 		}

@@ -16,23 +16,28 @@ import (
 // and ends with the Host.
 func (h *Host) Surface() *surface.Surface {
 	h.surfaceOnce.Do(func() {
-		s := h.cfg.Usher.Gateway
+		s := h.Config().Usher.Gateway
 		opt := &surface.Options{
 			Hosted: &hosted{h.hosted, h}, Logins: &logins{h}, Mode: s.Surface, TokenBudget: s.TokenBudget,
-			Separator: s.Separator, Profiles: map[string]surface.Profile{}, Version: h.clientVersion, Events: h.events, Log: h.log,
-		}
-		for name, p := range s.Profiles {
-			opt.Profiles[name] = surface.Profile(p)
+			Separator: s.Separator, Profiles: profiles(s), Version: h.clientVersion, Events: h.events, Log: h.log,
 		}
 		h.surface.Store(surface.New(h.gate, opt))
 	})
 	return h.surface.Load()
 }
 
+func profiles(g config.Gateway) map[string]surface.Profile {
+	out := make(map[string]surface.Profile, len(g.Profiles))
+	for name, p := range g.Profiles {
+		out[name] = surface.Profile(p)
+	}
+	return out
+}
+
 // Gateway serves this host to agents. auth says who may come in: nil lets in
 // everybody on this machine. The caller closes it.
 func (h *Host) Gateway(auth gateway.Authenticator) *gateway.Gateway {
-	s := h.cfg.Usher.Gateway
+	s := h.Config().Usher.Gateway
 	hosts := s.AllowedHosts
 	if u, err := url.Parse(s.PublicURL); err == nil && u.Host != "" {
 		hosts = append(slices.Clip(hosts), u.Host)

@@ -83,7 +83,9 @@ type Options struct {
 // Host is everything: servers, policy and store. All methods may be used
 // concurrently.
 type Host struct {
-	cfg       *config.Config
+	cfg       atomic.Pointer[config.Config] // see Reread
+	load      config.LoadOptions
+	rereading sync.Mutex // held while a configuration is applied
 	dirs      config.Dirs
 	store     vault.Store
 	owned     bool // close the store too
@@ -141,9 +143,10 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg: o.Config, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local),
+		load: o.Load, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local),
 		clientVersion: o.ClientVersion, events: o.Events, log: o.Log, tracer: o.Tracer,
 	}
+	h.cfg.Store(o.Config)
 	if h.bus = o.Events; h.bus == nil {
 		h.bus = &event.Bus[event.Event]{}
 	}
@@ -252,8 +255,9 @@ func (h *Host) approved(ctx context.Context, srv config.Server) error {
 // Approvals are the definitions of project files that a person has agreed to.
 func (h *Host) Approvals() *vault.Approvals { return vault.NewApprovals(h.store, h.principal) }
 
-// Config is the configuration the host was opened with.
-func (h *Host) Config() *config.Config { return h.cfg }
+// Config is the configuration in use: the one the host was opened with, or the one
+// that Reread found last.
+func (h *Host) Config() *config.Config { return h.cfg.Load() }
 
 // Dirs are the places where state is kept.
 func (h *Host) Dirs() config.Dirs { return h.dirs }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
@@ -20,9 +21,11 @@ type app struct {
 	configFile string
 	verbose    bool
 
-	cfg     *config.Config
-	opened  *usher.Host
-	telling *telemetry // set before open by what serves over HTTP
+	overrides map[string]string // settings that flags of a command replace, by path
+	cfg       *config.Config
+	opened    *usher.Host
+	onHangup  atomic.Pointer[func()] // what SIGHUP does; nil: it ends the command
+	telling   *telemetry             // set before open by what serves over HTTP
 }
 
 // commands adds every command, in the order of the help text.
@@ -45,7 +48,7 @@ func (a *app) commands(root *cobra.Command) {
 }
 
 func (a *app) loadOptions() config.LoadOptions {
-	return config.LoadOptions{System: a.io.System, File: a.configFile}
+	return config.LoadOptions{System: a.io.System, File: a.configFile, Overrides: a.overrides}
 }
 
 // config loads the configuration once. Warnings and files that cannot be read are

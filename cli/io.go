@@ -24,6 +24,9 @@ type IO struct {
 	// Executable is the path of this program, re-executed around children. Empty
 	// turns that off.
 	Executable string
+	// Hangup says that the terminal is gone, or that a served configuration is to be
+	// read again. Nil never does.
+	Hangup <-chan os.Signal
 }
 
 // System returns the real world.

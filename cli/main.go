@@ -13,20 +13,44 @@ import (
 
 // Main runs the command that args name and returns its exit code.
 func Main(args []string, w IO) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	w.Hangup = hangup
 	return Run(ctx, args, w)
 }
 
 // Run is Main without signals, for tests and embedding programs.
 func Run(ctx context.Context, args []string, w IO) int {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	a := &app{io: w}
 	defer a.close()
+	go a.whileHungUp(ctx, end)
 	root := newRoot(a)
 	root.SetArgs(courierWords(root, args))
 	err := root.ExecuteContext(ctx)
 	a.report(err)
 	return exitCode(err)
+}
+
+// whileHungUp ends the command when its terminal is gone, unless the command has
+// another use for that signal.
+func (a *app) whileHungUp(ctx context.Context, end context.CancelFunc) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.io.Hangup:
+		}
+		if do := a.onHangup.Load(); do != nil {
+			(*do)()
+			continue
+		}
+		end()
+	}
 }
 
 func newRoot(a *app) *cobra.Command {

@@ -21,11 +21,59 @@ type steerOptions struct {
 
 func newCmdReload(a *app) *cobra.Command {
 	c := newCmdSteer(a, steerOptions{operation: "reload", done: "reloaded"})
-	c.Short = "Let running ushers connect to a server anew"
+	steer := c.RunE
+	c.Use, c.Args = "reload [NAME]", between(0, 1)
+	c.Short = "Let running ushers connect to a server anew, or read their files again"
 	c.Long = `Drop the connections of a server in every running usher, and forget its failures,
 its ejection and what was cached. Calls under way finish; the next one connects.
-This is the way back for a server that was ejected.`
+This is the way back for a server that was ejected.
+
+Without a NAME running ushers read their configuration files again. They also do so
+by themselves a moment after a file has changed. Only servers whose definition has
+changed are connected anew.`
+	c.Example = `  usher reload                     read the configuration again
+  usher reload github
+  usher reload github --pid 4711   only in that usher`
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return steer(c, args)
+		}
+		pid, err := c.Flags().GetInt("pid")
+		if err != nil {
+			return err
+		}
+		return a.rereadRun(c.Context(), pid)
+	}
 	return c
+}
+
+// rereadRun has running ushers read their files again.
+func (a *app) rereadRun(ctx context.Context, pid int) error {
+	peers, err := a.running(ctx, pid)
+	if err != nil {
+		return err
+	}
+	if len(peers) == 0 {
+		a.note("no usher is running, so there is nothing to reload")
+		return nil
+	}
+	var failed []error
+	for _, p := range peers {
+		got, err := askReread(ctx, p)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		for _, n := range got.Notes {
+			a.note("pid %d: %s", p.PID, n)
+		}
+		changed := "nothing has changed"
+		if len(got.Changed) > 0 {
+			changed = strings.Join(got.Changed, ", ")
+		}
+		a.note("pid %d has read its files again: %s", p.PID, changed)
+	}
+	return errors.Join(failed...)
 }
 
 func newCmdSteer(a *app, o steerOptions) *cobra.Command {

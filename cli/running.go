@@ -75,6 +75,22 @@ func askStatus(ctx context.Context, p control.Peer, into *usher.Report) error {
 	return nil
 }
 
+// askReread has one usher read its files again.
+func askReread(ctx context.Context, p control.Peer) (usher.Reread, error) {
+	ctx, stop := context.WithTimeout(ctx, steerTimeout)
+	defer stop()
+	var out usher.Reread
+	resp, err := p.Do(ctx, http.MethodPost, "/reread")
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, fmt.Errorf("read the answer of usher with pid %d: %w", p.PID, err)
+	}
+	return out, nil
+}
+
 // steered counts what became of an operation sent to several ushers.
 type steered struct {
 	asked, reached int

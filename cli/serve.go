@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +37,11 @@ one server untouched, /profiles/NAME/mcp a profile. Only this machine may come i
 unless --auth says who may.
 
 A web console is at /, for whoever has a link that works once: one is printed at the
-start, and usher console prints another.`,
+start, and usher console prints another.
+
+When a configuration file changes it is read again, at once on SIGHUP or with
+usher reload: only servers whose definition has changed are connected anew, and
+agents hear of changed lists. A file with a mistake changes nothing.`,
 		Example: `  usher serve                                   for an agent that starts it
   usher serve --only github                     one server, untouched
   usher serve --http 127.0.0.1:7331             for many agents on this machine
@@ -58,24 +64,29 @@ start, and usher console prints another.`,
 }
 
 func (a *app) serve(ctx context.Context, o serveOptions) error {
+	if !slices.Contains([]string{"", "auto", "meta", "direct"}, o.surface) {
+		return usagef("--surface auto, meta or direct", "there is no surface %q", o.surface)
+	}
+	if !slices.Contains([]string{"", "none", "token", "oidc"}, o.auth) {
+		return usagef("--auth none, token or oidc", "there is no way %q to say who may come in", o.auth)
+	}
+	a.overrides = map[string]string{}
+	for path, flag := range map[string]string{
+		"gateway.http": o.http, "gateway.surface": o.surface, "gateway.auth.mode": o.auth, "gateway.publicUrl": o.publicURL,
+		"telemetry.listen": o.metrics, "store": o.store,
+	} {
+		if flag != "" {
+			a.overrides[path] = flag
+		}
+	}
 	cfg, err := a.config()
 	if err != nil {
 		return err
 	}
-	g := &cfg.Usher.Gateway
-	switch {
-	case cfg.Usher.Problem != nil:
+	if cfg.Usher.Problem != nil {
 		return fmt.Errorf("the settings cannot be used, and rules may be missing: %w", cfg.Usher.Problem)
-	case o.surface == "", o.surface == "auto", o.surface == "meta", o.surface == "direct":
-	default:
-		return usagef("--surface auto, meta or direct", "there is no surface %q", o.surface)
 	}
-	override(&g.HTTP, o.http)
-	override(&g.Surface, o.surface)
-	override(&g.Auth.Mode, o.auth)
-	override(&g.PublicURL, o.publicURL)
-	override(&cfg.Usher.Telemetry.Listen, o.metrics)
-	override(&cfg.Usher.Store, o.store)
+	g := cfg.Usher.Gateway
 	if g.HTTP != "" {
 		if a.telling, err = a.newTelemetry(ctx, cfg); err != nil {
 			return err
@@ -90,6 +101,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 		return usagef("usher serve --help", "%v", err)
 	}
 	return a.whileSteered(h, func() error {
+		defer a.followFiles(ctx, h)()
 		if g.HTTP == "" {
 			return a.serveStdio(ctx, h, o)
 		}
@@ -97,10 +109,32 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	})
 }
 
-// override puts a flag over a setting.
-func override(setting *string, flag string) {
-	if flag != "" {
-		*setting = flag
+// followFiles keeps a served host in step with its files, and SIGHUP has them read
+// at once, until the result is called.
+func (a *app) followFiles(ctx context.Context, h *usher.Host) (stop func()) {
+	ctx, end := context.WithCancel(ctx)
+	reread := func() { a.rereadSaid(h.Reread(ctx)) }
+	a.onHangup.Store(&reread)
+	var wg sync.WaitGroup
+	wg.Go(func() { h.Watch(ctx, a.rereadSaid) })
+	return func() {
+		a.onHangup.Store(nil)
+		end()
+		wg.Wait()
+	}
+}
+
+// rereadSaid tells what a new look at the files has changed.
+func (a *app) rereadSaid(r usher.Reread, err error) {
+	if err != nil {
+		a.report(err)
+		return
+	}
+	for _, n := range r.Notes {
+		a.note("%s", n)
+	}
+	if len(r.Changed) > 0 {
+		a.note("the configuration has changed: %s", strings.Join(r.Changed, ", "))
 	}
 }
 

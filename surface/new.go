@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/usher-mcp/usher/policy"
@@ -24,6 +25,7 @@ type Surface struct {
 	life    context.Context
 	end     context.CancelFunc
 
+	profiles  atomic.Pointer[map[string]Profile]
 	snaps     snapshots
 	readings  readings
 	lanes     lanes
@@ -50,6 +52,7 @@ func New(gate *policy.Gate, opt *Options) *Surface {
 	if s.opt.Log == nil {
 		s.opt.Log = slog.New(slog.DiscardHandler)
 	}
+	s.profiles.Store(&s.opt.Profiles)
 	s.names = naming{s.opt.Separator}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.auto = sync.OnceValues(s.decide)
@@ -68,8 +71,9 @@ func (s *Surface) Direct() View { return &direct{endpoint{s: s}} }
 
 // Profile is the direct view narrowed to a profile. The error is [ErrUnknownView].
 func (s *Surface) Profile(name string) (View, error) {
-	if _, ok := s.opt.Profiles[name]; !ok {
-		known := slices.Sorted(maps.Keys(s.opt.Profiles))
+	profiles := *s.profiles.Load()
+	if _, ok := profiles[name]; !ok {
+		known := slices.Sorted(maps.Keys(profiles))
 		return nil, fmt.Errorf("%w: no profile is named %q%s", ErrUnknownView, name, didYouMean(name, known))
 	}
 	return &direct{endpoint{s: s, profile: name}}, nil
@@ -133,7 +137,7 @@ func (s *Surface) selection(a Agent, profile string) (snapshotKey, selection) {
 	sel := selection{servers: a.Servers, tools: a.Tools}
 	k := snapshotKey{principal: a.Principal, profile: profile}
 	if profile != "" {
-		p := s.opt.Profiles[profile]
+		p := (*s.profiles.Load())[profile]
 		sel.profile = &p
 	}
 	if sel.scoped() {
