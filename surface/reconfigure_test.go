@@ -34,7 +34,9 @@ func TestReconfigured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := func(v View) []string { return names(do(t, v, modernAgent, wire.MethodToolsList, `{}`), "tools", "name") }
+	list := func(v View) []string {
+		return names(do(t, v, modernAgent, wire.MethodToolsList, `{}`), "tools", "name")
+	}
 	list(w.Direct())
 	all := Subscription{Tools: true, Prompts: true, Resources: true}
 	direct, narrow := listen(t, w.Direct(), modernAgent, all), listen(t, profile, modernAgent, all)
