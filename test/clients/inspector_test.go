@@ -44,7 +44,7 @@ func TestInspector(t *testing.T) {
 		want   string
 	}{
 		{false, "one tool for all", "modern", meta, []string{"--method", "tools/list"}, `"name":"mcp"`},
-		{false, "call through it", "legacy", meta, []string{"--method", "tools/call", "--tool-name", "mcp", "--tool-args-json", `{"action":"call","server":"old","tool":"add","arguments":{"a":1,"b":2}}`}, `"sum":3`},
+		{true, "call through it", "legacy", meta, []string{"--method", "tools/call", "--tool-name", "mcp", "--tool-args-json", `{"action":"call","server":"old","tool":"add","arguments":{"a":1,"b":2}}`}, `"sum":3`},
 		{true, "list", "modern", direct, []string{"--method", "tools/list"}, `"name":"new__echo"`},
 		{false, "call", "modern", direct, []string{"--method", "tools/call", "--tool-name", "old__add", "--tool-arg", "a=1", "b=2"}, `"sum":3`},
 		{false, "prompt", "modern", direct, []string{"--method", "prompts/get", "--prompt-name", "new__greet", "--prompt-args", "who=x"}, "Say hello."},

@@ -85,9 +85,11 @@ func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-// change adds a server and has running ushers look.
+// change puts a server in the place of the one it added last, and has running ushers
+// look.
 func (w *world) change() string {
 	w.t.Helper()
+	delete(w.entries, fmt.Sprintf("extra%d", w.extra))
 	w.extra++
 	name := fmt.Sprintf("extra%d", w.extra)
 	w.serve(name)

@@ -3,8 +3,9 @@
 //   node converse.mjs '{"v1": FOLDER, "v2": FOLDER, "cases": [...]}'
 //
 // Each case names a client (v1 or v2), a revision, and a command or a URL. For each
-// one line of JSON is printed when the lists may change ({"event":"listening"}), and
-// one at the end. Whatever fails is in "error".
+// one line of JSON is printed when the lists may change ({"event":"listening"}), the
+// name of a server that was added then is read, and one line is printed at the end.
+// Whatever fails is in "error".
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -17,7 +18,7 @@ const load = (folder, path) => {
   return import(pathToFileURL(resolve(path)));
 };
 process.stdin.on('close', () => process.exit(0));
-createInterface({ input: process.stdin });
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 // Both generations under one face: make(case) returns a client and a transport.
 async function first() {
@@ -82,17 +83,20 @@ async function converse(c, make, seen) {
     for (const r of (await client.listResources()).resources) {
       seen.resources.push((await client.readResource({ uri: r.uri })).contents[0].text);
     }
-    let progress = 0;
-    await client.callTool({ name: `${c.servers[0]}__slow`, arguments: { ms: 4, steps: 4 } }, ...(c.sdk === 'v1' ? [undefined] : []), { onprogress: () => { progress++; } });
-    seen.progress = progress;
+    // A client drops reports that come in one piece with the answer, so that a call
+    // may have to take a while for them to be seen.
+    for (let ms = 4; seen.progress === 0 && ms < 3000; ms *= 20) {
+      await client.callTool({ name: `${c.servers[0]}__slow`, arguments: { ms, steps: 4 } }, ...(c.sdk === 'v1' ? [undefined] : []), { onprogress: () => { seen.progress++; } });
+    }
     // What servers tell late may come first; the new server is told in the end.
     let told = change();
     say({ event: 'listening' });
+    const added = (await lines.next()).value;
     do {
       await told;
       told = change();
       seen.after = (await client.listTools()).tools.map((t) => t.name);
-    } while (seen.after.length <= seen.tools.length);
+    } while (!seen.after.includes(`${added}__echo`));
   } finally {
     await client.close();
   }
@@ -100,7 +104,7 @@ async function converse(c, make, seen) {
 
 const makers = { v1: await first(), v2: await second() };
 for (const c of plan.cases) {
-  const seen = { event: 'done', echoed: [], prompts: [], asked: [], answers: [], failed: [], resources: [] };
+  const seen = { event: 'done', progress: 0, echoed: [], prompts: [], asked: [], answers: [], failed: [], resources: [] };
   try {
     await converse(c, makers[c.sdk], seen);
   } catch (error) {
