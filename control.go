@@ -69,10 +69,9 @@ func (h *Host) ServeControl() (io.Closer, error) {
 }
 
 func (h *Host) controlHandler() http.Handler {
-	started := time.Now()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		out := h.report(started)
+		out := h.Report()
 		out.Store = h.StoreReport(r.Context())
 		answerJSON(w, out)
 	})
@@ -104,8 +103,9 @@ func answerJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // whoever asked has left
 }
 
-func (h *Host) report(started time.Time) Report {
-	out := Report{PID: os.Getpid(), Started: started, Servers: []ServerReport{}, Budgets: h.BudgetReports()}
+// Report says how this host is, as its control socket does.
+func (h *Host) Report() Report {
+	out := Report{PID: os.Getpid(), Started: h.started, Servers: []ServerReport{}, Budgets: h.BudgetReports()}
 	for _, s := range h.Status().Servers {
 		k := host.Key{Principal: s.Principal, Server: s.Name, Account: s.Account}
 		out.Servers = append(out.Servers, ServerReport{s, h.called.at(k)})

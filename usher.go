@@ -98,6 +98,7 @@ type Host struct {
 
 	placeholders config.Lookup
 
+	started   time.Time
 	transport *http.Transport // nil when it belongs to the caller
 	rings     rings
 	called    activity
@@ -144,7 +145,7 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 	}
 	h := &Host{
 		load: o.Load, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local),
-		clientVersion: o.ClientVersion, events: o.Events, log: o.Log, tracer: o.Tracer,
+		clientVersion: o.ClientVersion, events: o.Events, log: o.Log, tracer: o.Tracer, started: time.Now(),
 	}
 	h.cfg.Store(o.Config)
 	if h.bus = o.Events; h.bus == nil {

@@ -5,12 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/control"
+	"github.com/usher-mcp/usher/gateway"
 )
 
 type consoleOptions struct {
@@ -84,4 +89,26 @@ func askLink(ctx context.Context, p control.Peer) (usher.ConsoleLink, error) {
 		return link, fmt.Errorf("read the answer of usher with pid %d: %w", p.PID, err)
 	}
 	return link, nil
+}
+
+// mountConsole puts the console of h at /. Close it before h.
+func mountConsole(h *usher.Host, g *gateway.Gateway, addr net.Addr, mux *http.ServeMux) *console.Console {
+	base := strings.TrimRight(h.Config().Usher.Gateway.PublicURL, "/")
+	if base == "" {
+		base = "http://" + reachable(addr)
+	}
+	c := h.Console(&console.Options{Base: base, Ours: g.Ours})
+	mux.Handle("/{$}", c)
+	mux.Handle("/console/", c)
+	return c
+}
+
+// reachable is an address that a browser on this machine can open: one that listens
+// everywhere also listens on loopback.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return addr.String()
 }

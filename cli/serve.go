@@ -6,14 +6,12 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher"
-	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -176,20 +174,13 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 	}
 	defer stop()
 	a.note("serving http://%s/mcp", l.Addr())
-	mux := http.NewServeMux()
+	mux := gatewayMux(h, g)
 	mux.Handle("/metrics", g.Guard(g.LetIn(a.telling.metrics.handler())))
-	mux.Handle("/", g.Handler())
-	mux.HandleFunc(usher.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
-		if !g.Ours(r) { // Origin says nothing here: a provider's page leads to it
-			http.Error(w, "not served here", http.StatusMisdirectedRequest)
-			return
-		}
-		h.CallbackHandler().ServeHTTP(w, r)
-	})
 	if !o.noConsole {
-		c := a.serveConsole(h, g, l.Addr(), mux)
+		c := mountConsole(h, g, l.Addr(), mux)
 		defer c.Close()
 		defer context.AfterFunc(ctx, c.Drain)()
+		a.note("console %s   (works once; another: usher console)", c.Link())
 	}
 	if o.stdio {
 		go func() {
@@ -205,25 +196,16 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 	return g.Serve(ctx, l, mux)
 }
 
-// serveConsole puts the console at / and says how to get in.
-func (a *app) serveConsole(h *usher.Host, g *gateway.Gateway, addr net.Addr, mux *http.ServeMux) *console.Console {
-	base := strings.TrimRight(h.Config().Usher.Gateway.PublicURL, "/")
-	if base == "" {
-		base = "http://" + reachable(addr)
-	}
-	c := h.Console(&console.Options{Base: base, Ours: g.Ours})
-	mux.Handle("/{$}", c)
-	mux.Handle("/console/", c)
-	a.note("console %s   (works once; another: usher console)", c.Link())
-	return c
-}
-
-// reachable is an address that a browser on this machine can open: one that listens
-// everywhere also listens on loopback.
-func reachable(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if ok && tcp.IP.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
-	}
-	return addr.String()
+// gatewayMux serves a gateway, and takes the answers of consent pages beside it.
+func gatewayMux(h *usher.Host, g *gateway.Gateway) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("/", g.Handler())
+	mux.HandleFunc(usher.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
+		if !g.Ours(r) { // Origin says nothing here: a provider's page leads to it
+			http.Error(w, "not served here", http.StatusMisdirectedRequest)
+			return
+		}
+		h.CallbackHandler().ServeHTTP(w, r)
+	})
+	return mux
 }

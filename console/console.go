@@ -88,6 +88,18 @@ const (
 // Link returns a link to the console that works once, for ten minutes.
 func (c *Console) Link() string { return c.opt.Base + "/?once=" + c.door.mint() }
 
+// Connect begins a login wherever there is none, as the button does, and says how
+// they stand.
+func (c *Console) Connect() (Driver, error) {
+	if err := c.world.Login(""); err != nil {
+		return nil, err
+	}
+	return c.world.Logins(), nil
+}
+
+// ConnectLink is [Console.Link] to the board of logins.
+func (c *Console) ConnectLink() string { return c.Link() + "&connect=1" }
+
 // Close ends all streams and all calls that were tried from a page, and waits for
 // them.
 func (c *Console) Close() {

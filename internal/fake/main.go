@@ -52,10 +52,10 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 }
 
 type command struct {
-	name, versions, ledger, http, instructions string
-	switches                                   []string
-	tools, page, ttl                           int
-	corpus, demo, stay                         bool
+	name, versions, ledger, http, instructions, demo string
+	switches                                         []string
+	tools, page, ttl                                 int
+	corpus, stay                                     bool
 }
 
 func (c *command) parse(args []string, errw io.Writer) (code int, stop bool) {
@@ -70,7 +70,7 @@ func (c *command) parse(args []string, errw io.Writer) (code int, stop bool) {
 	fs.IntVar(&c.page, "page", 0, "entries per page of a list")
 	fs.IntVar(&c.ttl, "ttl", 0, "ttlMs of lists")
 	fs.BoolVar(&c.stay, "stay", false, "serve HTTP until a signal, not until stdin ends")
-	fs.BoolVar(&c.demo, "demo", false, "offer the tools of the demo's file server instead")
+	fs.StringVar(&c.demo, "demo", "", "offer the tools of this `server` of the demo instead")
 	fs.BoolVar(&c.corpus, "corpus", false, "offer the tools of the fidelity corpus too")
 	fs.Func("switch", "turn on a misbehaviour: `NAME[=VALUE][;on=METHOD,...][;after=N][;times=N]`", func(v string) error {
 		c.switches = append(c.switches, v)
@@ -106,8 +106,10 @@ func (c *command) options(errw io.Writer) (*Options, error) {
 	if c.tools > 0 {
 		o.Switches = append(o.Switches, fmt.Sprintf("manytools=%d", c.tools))
 	}
-	if c.demo {
-		o.Tools = DemoFiles()
+	if c.demo != "" {
+		if o.Tools = Demo(c.demo); o.Tools == nil {
+			return nil, fmt.Errorf("the demo has no server %q", c.demo)
+		}
 	}
 	if c.corpus {
 		o.Tools = append(DefaultTools(), CorpusTools()...)

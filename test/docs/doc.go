@@ -1,9 +1,8 @@
 // Package docs keeps the pages of docs/ and README.md true.
 //
 // It owns what of them is made from the program (the command reference out of the
-// help texts, the tables of settings, server options and bounds out of the code,
-// what `usher demo` prints) and the tests that run the rest: every block tagged
-// `console` is typed into a shell, every JSON example is read, every JSON shape and
+// help texts, the tables of settings, server options and bounds out of the code) and
+// the tests that run the rest: every block tagged `console` is typed into a shell, every JSON example is read, every JSON shape and
 // every link is checked. It refuses to own the words: those are written by people.
 //
 // The flow:

@@ -1,15 +1,11 @@
 package docs
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 
-	"github.com/usher-mcp/usher/cli"
 	"github.com/usher-mcp/usher/config/clients"
 )
 
@@ -82,34 +78,4 @@ func clientsTable() string {
 		rows = append(rows, []string{code(c.Name), c.Title})
 	}
 	return table([]string{"name", "client"}, rows)
-}
-
-// demoBlock finds what the demo prints, in README.md.
-var demoBlock = regexp.MustCompile("(?s)```\n(usher demo: .*?)```\n")
-
-// Demo runs `usher demo` in this program, which must hand the arguments of a fake
-// on to cli.Main, and returns what it prints.
-func Demo(ctx context.Context) (string, error) {
-	var out, errw bytes.Buffer
-	w := cli.System()
-	w.In, w.Out, w.Err, w.OutTTY, w.ErrTTY, w.InTTY = strings.NewReader(""), &out, &errw, false, false, false
-	if code := cli.Run(ctx, []string{"demo"}, w); code != 0 {
-		return "", fmt.Errorf("usher demo ended with code %d: %s", code, &errw)
-	}
-	return out.String(), nil
-}
-
-var times = regexp.MustCompile(`[0-9.]+ (ms|s)\b`)
-
-// MaskTimes takes out what differs from run to run.
-func MaskTimes(text string) string { return times.ReplaceAllString(text, "… $1") }
-
-// DemoIn returns what README.md says the demo prints, and the page with text in its
-// place.
-func DemoIn(readme, text string) (old, page string, err error) {
-	m := demoBlock.FindStringSubmatchIndex(readme)
-	if m == nil {
-		return "", "", fmt.Errorf("README.md has no block that begins with %q", "usher demo: ")
-	}
-	return readme[m[2]:m[3]], readme[:m[2]] + text + readme[m[3]:], nil
 }

@@ -31,22 +31,6 @@ func TestGeneratedPages(t *testing.T) {
 	}
 }
 
-// TestDemoIsInReadme compares what the demo prints with what README.md says.
-func TestDemoIsInReadme(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
-	now, err := Demo(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, _, err := DemoIn(pages(t)[0].text, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(MaskTimes(old), MaskTimes(now)); diff != "" {
-		t.Errorf("README.md is out of date; run: make docs (-README +demo)\n%s", diff)
-	}
-}
-
 // TestReadmeBegins wants the two commands of a newcomer, and nothing else, at the
 // top of README.md.
 func TestReadmeBegins(t *testing.T) {

@@ -1,6 +1,5 @@
-// Command gen writes what of the documents is made from the program: docs/cli.md,
-// the generated parts of other pages, and what the demo prints in README.md. With
-// -man DIR it writes man pages instead.
+// Command gen writes what of the documents is made from the program: docs/cli.md and
+// the generated parts of other pages. With -man DIR it writes man pages instead.
 package main
 
 import (
@@ -10,17 +9,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/usher-mcp/usher/cli"
-	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/test/docs"
 	"github.com/usher-mcp/usher/test/need"
 )
 
 func main() {
-	process.Main()
-	if len(os.Args) > 1 && os.Args[1] == "fake" { // a server of the demo
-		os.Exit(cli.Main(os.Args[1:], cli.System()))
-	}
 	man := flag.String("man", "", "write man pages into this `directory` instead")
 	flag.Parse()
 	if err := run(context.Background(), *man); err != nil {
@@ -41,10 +34,7 @@ func run(ctx context.Context, man string) error {
 	if err != nil {
 		return err
 	}
-	if err := write(root, pages); err != nil {
-		return err
-	}
-	return demo(ctx, filepath.Join(root, "README.md"))
+	return write(root, pages)
 }
 
 func manual(ctx context.Context, dir string) error {
@@ -65,21 +55,4 @@ func write(dir string, pages map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// demo brings README.md up to date when more than times has changed.
-func demo(ctx context.Context, readme string) error {
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		return err
-	}
-	now, err := docs.Demo(ctx)
-	if err != nil {
-		return err
-	}
-	old, page, err := docs.DemoIn(string(text), now)
-	if err != nil || docs.MaskTimes(old) == docs.MaskTimes(now) {
-		return err
-	}
-	return os.WriteFile(readme, []byte(page), 0o644)
 }
