@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"errors"
-	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
@@ -114,40 +113,4 @@ func writeOutcome(w http.ResponseWriter, err error) page {
 		return writePage(w, http.StatusOK, pageFailed)
 	}
 	return writePage(w, http.StatusServiceUnavailable, pageLater)
-}
-
-// page is what a person gets to see. All of it is fixed: nothing from a request or
-// from a provider ever appears.
-type page struct{ Title, Text string }
-
-var (
-	pageDone   = page{"You are logged in", "usher has stored the login. You can close this window."}
-	pageFailed = page{"The login did not work", "Nothing was stored. The terminal or console in which the login began says why. You can close this window."}
-	pageStray  = page{"Nothing to do here", "No login waits for this. Logins that do are not affected."}
-	pageLater  = page{"Not finished yet", "The login could not be finished right now. Reload this page to try again."}
-)
-
-var pageTemplate = template.Must(template.New("").Parse(`<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="referrer" content="no-referrer">
-<title>{{.Title}}</title>
-<h1>{{.Title}}</h1>
-<p>{{.Text}}</p>
-</html>
-`))
-
-// writePage answers with a page that loads nothing, leads nowhere, is not kept and
-// cannot be framed.
-func writePage(w http.ResponseWriter, status int, p page) page {
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = pageTemplate.Execute(w, p) // the browser has gone if this fails
-	return p
 }

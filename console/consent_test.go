@@ -423,13 +423,13 @@ func TestViewJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"summary":"0 of 1 connected, 1 waiting for you","done":false,"groups":[{"id":"` + id("g", "https://as.example") +
+	want := `{"summary":"0 of 1 connected, 1 waiting for you","good":0,"all":1,"done":false,"groups":[{"id":"` + id("g", "https://as.example") +
 		`","title":"as.example","rows":[{"id":"` + id("r", "/a") + `","server":"a","url":"https://a.example/mcp","phase":"awaiting_consent",` +
 		`"word":"waiting for your consent","detail":"x","link":"https://as.example/authorize?client_id=x\u0026state=state-a"}]}]}`
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
-	if raw, _ := json.Marshal(look(nil)); string(raw) != `{"summary":"0 of 0 connected","done":false,"groups":[]}` {
+	if raw, _ := json.Marshal(look(nil)); string(raw) != `{"summary":"0 of 0 connected","good":0,"all":0,"done":false,"groups":[]}` {
 		t.Errorf("nothing: %s", raw)
 	}
 }

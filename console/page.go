@@ -25,6 +25,8 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 // view is the whole page, as the template shows it and the stream sends it.
 type view struct {
 	Summary string      `json:"summary"`
+	Good    int         `json:"good"` // connected
+	All     int         `json:"all"`  // of those that should be
 	Done    bool        `json:"done"`
 	Groups  []groupView `json:"groups"`
 }
@@ -82,7 +84,8 @@ func look(rows []bulk.Row) view {
 		count[r.Phase]++
 	}
 	wanted := len(rows) - count[bulk.PhaseSkipped]
-	v.Summary = fmt.Sprintf("%d of %d connected", count[bulk.PhaseConnected], wanted)
+	v.Good, v.All = count[bulk.PhaseConnected], wanted
+	v.Summary = fmt.Sprintf("%d of %d connected", v.Good, v.All)
 	if n := count[bulk.PhaseAwaiting]; n > 0 {
 		v.Summary += fmt.Sprintf(", %d waiting for you", n)
 	}
@@ -122,7 +125,7 @@ func id(kind, name string) string {
 
 func title(issuer string) string {
 	if issuer == "" {
-		return "No sign-in"
+		return "Not begun"
 	}
 	if u, err := url.Parse(issuer); err == nil && u.Host != "" {
 		return u.Host

@@ -96,6 +96,8 @@
   const render = (page) => {
     latest = page;
     setText(byId("summary"), page.summary);
+    const progress = byId("progress");
+    if (progress) Object.assign(progress, { max: Math.max(page.all, 1), value: page.good });
     document.title = page.summary + " – usher";
     updateNext(page);
     if (groups.matches(":hover")) {

@@ -2,7 +2,6 @@ package oidc
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is one installation of usher and the MCP server it logs in to.
 type world struct {
 	t      *testing.T
-	p      *provider
+	p      *Provider
 	e      *auth.Engine
 	srv    config.Server
 	a      auth.Account
@@ -31,13 +30,13 @@ type world struct {
 	calls  *http.Client // as watched by the engine
 }
 
-func newWorld(t *testing.T, p *provider) *world {
+func newWorld(t *testing.T, p *Provider) *world {
 	t.Helper()
 	transport := &http.Transport{}
 	w := &world{t: t, p: p, a: auth.Account{Server: "notes"}, client: &http.Client{Transport: transport}}
 	mcp := fake.New(nil)
 	resource := httptest.NewUnstartedServer(nil)
-	resource.Config.Handler = w.protect("http://"+resource.Listener.Addr().String(), mcp.Handler())
+	resource.Config.Handler = p.Protect("http://"+resource.Listener.Addr().String(), w.client, mcp.Handler())
 	resource.Start()
 	store := vault.NewMemory()
 	w.e = auth.New(store, nil)
@@ -55,35 +54,6 @@ func newWorld(t *testing.T, p *provider) *world {
 	return w
 }
 
-const metadataPath = "/.well-known/oauth-protected-resource/mcp"
-
-// protect lets requests through whose token the authorization server says is good
-// for this very server, and tells others where to log in (RFC 9728).
-func (w *world) protect(root string, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == metadataPath {
-			rw.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(rw).Encode(map[string]any{
-				"resource": root + "/mcp", "authorization_servers": []string{w.p.issuer}, "scopes_supported": []string{"tools:read", "tools:write"},
-			})
-			return
-		}
-		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-			v, err := w.p.introspect(r.Context(), w.client, token)
-			if err != nil {
-				http.Error(rw, err.Error(), http.StatusBadGateway)
-				return
-			}
-			if v.Active && v.Audience == root+"/mcp" {
-				next.ServeHTTP(rw, r)
-				return
-			}
-		}
-		rw.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+root+metadataPath+`"`)
-		http.Error(rw, "unauthorized", http.StatusUnauthorized)
-	})
-}
-
 // login goes through the pages and hands the answer back.
 func (w *world) login() *auth.Login {
 	w.t.Helper()
@@ -91,7 +61,7 @@ func (w *world) login() *auth.Login {
 	if err != nil {
 		w.t.Fatalf("begin: %v", err)
 	}
-	login, err := w.e.Complete(w.t.Context(), w.answer(pending, newBrowser(w.t, w.client, w.p.issuer)))
+	login, err := w.e.Complete(w.t.Context(), w.answer(pending, newBrowser(w.t, w.client, w.p.Issuer)))
 	if err != nil {
 		w.t.Fatalf("complete: %v", err)
 	}
@@ -178,9 +148,9 @@ func (w *world) token() string {
 }
 
 // verdict is what the authorization server says about a token.
-func (w *world) verdict(token string) verdict {
+func (w *world) verdict(token string) Verdict {
 	w.t.Helper()
-	v, err := w.p.introspect(w.t.Context(), w.client, token)
+	v, err := w.p.Introspect(w.t.Context(), w.client, token)
 	if err != nil {
 		w.t.Fatal(err)
 	}

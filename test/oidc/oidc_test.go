@@ -16,7 +16,7 @@ import (
 
 // TestProvider runs everything against one authorization server.
 func TestProvider(t *testing.T) {
-	p := startProvider(t)
+	p := Start(t)
 	t.Run("all", func(t *testing.T) { // so that the server outlives parallel tests
 		for name, test := range map[string]func(*testing.T, *world){
 			"login": testLogin, "two accounts": testTwoAccounts, "denied": testDenied,
@@ -36,11 +36,11 @@ func testLogin(t *testing.T, w *world) {
 		t.Fatalf("call before the login: %v, want ErrNeedsLogin", err)
 	}
 	login := w.login()
-	if login.Issuer != w.p.issuer || login.Flow != auth.FlowCode || !login.CanRefresh || lacks(login) || login.Expires.IsZero() {
+	if login.Issuer != w.p.Issuer || login.Flow != auth.FlowCode || !login.CanRefresh || lacks(login) || login.Expires.IsZero() {
 		t.Errorf("login %+v", login)
 	}
 	w.mustCall(w.a)
-	want := verdict{Active: true, Client: w.clientID(w.a), Scope: "tools:read tools:write", Audience: w.srv.URL, Subject: "ada"}
+	want := Verdict{Active: true, Client: w.clientID(w.a), Scope: "tools:read tools:write", Audience: w.srv.URL, Subject: "ada"}
 	if diff := cmp.Diff(want, w.verdict(w.token())); diff != "" {
 		t.Errorf("the token (-want +got):\n%s", diff)
 	}
@@ -57,7 +57,7 @@ func lacks(l *auth.Login) bool {
 func testTwoAccounts(t *testing.T, w *world) {
 	w.login()
 	work := auth.Account{Server: "notes", Label: "work"}
-	b := newBrowser(t, w.client, w.p.issuer)
+	b := newBrowser(t, w.client, w.p.Issuer)
 	b.fill["login"] = "grace"
 	open := auth.NewInteractive(func(ctx context.Context, page string) error {
 		away, _, err := b.visit(page)
@@ -93,7 +93,7 @@ func testDenied(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBrowser(t, w.client, w.p.issuer)
+	b := newBrowser(t, w.client, w.p.Issuer)
 	b.deny = true
 	_, err = w.e.Complete(t.Context(), w.answer(pending, b))
 	var denied *auth.DeniedError
@@ -106,7 +106,7 @@ func testDenied(t *testing.T, w *world) {
 func (w *world) expire() (token string) {
 	w.t.Helper()
 	token = w.token()
-	resp, err := w.client.Post(w.p.issuer+"/expire/"+token, "", nil)
+	resp, err := w.client.Post(w.p.Issuer+"/expire/"+token, "", nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func testDevice(t *testing.T, w *world) {
 	if e := w.p.await(t, "refused", w.pendingClient()); e.Error != "authorization_pending" {
 		t.Fatalf("the first poll was answered with %q", e.Error)
 	}
-	b := newBrowser(t, w.client, w.p.issuer)
+	b := newBrowser(t, w.client, w.p.Issuer)
 	b.fill["user_code"] = pending.Device.UserCode
 	if away, page, err := b.visit(pending.Device.VerificationURI); err != nil || !strings.Contains(page, "Sign-in Success") {
 		t.Fatalf("the pages lead to %v, %v; the last page: %s", away, err, page)
@@ -236,7 +236,7 @@ func testDeviceDenied(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBrowser(t, w.client, w.p.issuer)
+	b := newBrowser(t, w.client, w.p.Issuer)
 	b.deny = true
 	if _, _, err := b.visit(pending.Device.Complete); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -27,9 +28,9 @@ type event struct {
 	Detail  string `json:"detail"`
 }
 
-// provider is a running authorization server.
-type provider struct {
-	issuer string
+// Provider is a running authorization server.
+type Provider struct {
+	Issuer string
 
 	mu     sync.Mutex // guards events, closed, news
 	events []event
@@ -37,10 +38,14 @@ type provider struct {
 	news   chan struct{} // closed and replaced whenever the others change
 }
 
-// startProvider runs oidc-provider until the test ends.
-func startProvider(t *testing.T) *provider {
+// Start runs oidc-provider until the test ends. Any login and password are good there.
+func Start(t *testing.T) *Provider {
 	t.Helper()
-	cmd := exec.Command(need.Node(t), "provider.mjs", need.Package(t, "oidc-provider"), "0")
+	root, err := need.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(need.Node(t), filepath.Join(root, "test", "oidc", "provider.mjs"), need.Package(t, "oidc-provider"), "0")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -53,7 +58,7 @@ func startProvider(t *testing.T) *provider {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &provider{news: make(chan struct{})}
+	p := &Provider{news: make(chan struct{})}
 	var wg sync.WaitGroup
 	wg.Go(func() { p.read(bufio.NewScanner(out)) })
 	t.Cleanup(func() {
@@ -66,12 +71,12 @@ func startProvider(t *testing.T) *provider {
 			t.Errorf("the authorization server broke: %s", e.Error)
 		}
 	})
-	p.issuer = p.await(t, "listening", "").Issuer
+	p.Issuer = p.await(t, "listening", "").Issuer
 	return p
 }
 
 // read keeps what the server prints; lines that are not JSON are its advice.
-func (p *provider) read(lines *bufio.Scanner) {
+func (p *Provider) read(lines *bufio.Scanner) {
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) == nil && e.Event != "" {
@@ -81,7 +86,7 @@ func (p *provider) read(lines *bufio.Scanner) {
 	p.change(func() { p.closed = true })
 }
 
-func (p *provider) change(how func()) {
+func (p *Provider) change(how func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	how()
@@ -90,12 +95,12 @@ func (p *provider) change(how func()) {
 }
 
 // all returns the events of a name that concern a client, or any client if empty.
-func (p *provider) all(name, client string) []event {
+func (p *Provider) all(name, client string) []event {
 	found, _, _ := p.look(name, client)
 	return found
 }
 
-func (p *provider) look(name, client string) (found []event, closed bool, news <-chan struct{}) {
+func (p *Provider) look(name, client string) (found []event, closed bool, news <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.events {
@@ -110,13 +115,13 @@ func (p *provider) look(name, client string) (found []event, closed bool, news <
 const patience = 15 * time.Second
 
 // await waits for the first such event.
-func (p *provider) await(t *testing.T, name, client string) event {
+func (p *Provider) await(t *testing.T, name, client string) event {
 	t.Helper()
 	return awaitCount(t, p, 1, func() []event { return p.all(name, client) })[0]
 }
 
 // awaitCount waits until what list makes of the events has n entries.
-func awaitCount[T any](t *testing.T, p *provider, n int, list func() []T) []T {
+func awaitCount[T any](t *testing.T, p *Provider, n int, list func() []T) []T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -137,8 +142,8 @@ func awaitCount[T any](t *testing.T, p *provider, n int, list func() []T) []T {
 	}
 }
 
-// verdict is what the server says about a token (RFC 7662).
-type verdict struct {
+// Verdict is what the server says about a token (RFC 7662).
+type Verdict struct {
 	Active   bool   `json:"active"`
 	Client   string `json:"client_id"`
 	Scope    string `json:"scope"`
@@ -146,10 +151,10 @@ type verdict struct {
 	Subject  string `json:"sub"`
 }
 
-// introspect asks the server about a token, as the MCP server it is meant for.
-func (p *provider) introspect(ctx context.Context, c *http.Client, token string) (verdict, error) {
-	var v verdict
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.issuer+"/token/introspection", strings.NewReader(url.Values{"token": {token}}.Encode()))
+// Introspect asks the server about a token, as the MCP server it is meant for.
+func (p *Provider) Introspect(ctx context.Context, c *http.Client, token string) (Verdict, error) {
+	var v Verdict
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Issuer+"/token/introspection", strings.NewReader(url.Values{"token": {token}}.Encode()))
 	if err != nil {
 		return v, err
 	}
@@ -165,10 +170,10 @@ func (p *provider) introspect(ctx context.Context, c *http.Client, token string)
 
 // post sends a form to the server as the public client of that id, and returns the
 // status and the OAuth error code, if there is one.
-func (p *provider) post(t *testing.T, c *http.Client, path, client string, form url.Values) (int, string) {
+func (p *Provider) post(t *testing.T, c *http.Client, path, client string, form url.Values) (int, string) {
 	t.Helper()
 	form.Set("client_id", client)
-	resp, err := c.PostForm(p.issuer+path, form)
+	resp, err := c.PostForm(p.Issuer+path, form)
 	if err != nil {
 		t.Fatal(err)
 	}
