@@ -63,6 +63,7 @@ func parts() []part {
 		{"lists", lists},
 		{"oneshot", oneshot},
 		{"meta", meta},
+		{"login", login},
 		{"isolation", func(ctx context.Context, l *lab) ([]row, error) { return isolation(ctx, l.log) }},
 	}
 }

@@ -32,6 +32,8 @@ func runRole(args []string) (code int, is bool) {
 		return asExit(serveBare(rest[0])), true
 	case "child-sdk":
 		return asExit(serveSDK(rest[0], len(rest) > 1)), true
+	case "child-logins":
+		return asExit(serveLogins(rest)), true
 	case "child-usher":
 		return serveUsher(rest), true
 	}
