@@ -41,7 +41,7 @@ func (a *app) commands(root *cobra.Command) {
 		newCmdStatus(a), newCmdDoctor(a), newCmdLogs(a), newCmdAudit(a), newCmdReload(a), newCmdStop(a), newCmdHold(a),
 		newCmdPins(a),
 		newCmdAdd(a), newCmdRemove(a), newCmdList(a), newCmdApprove(a),
-		newCmdImport(a), newCmdExport(a), newCmdLink(a), newCmdUnlink(a), newCmdAllow(a), newCmdDeny(a),
+		newCmdInit(a), newCmdImport(a), newCmdExport(a), newCmdLink(a), newCmdUnlink(a), newCmdAllow(a), newCmdDeny(a),
 		newCmdSecret(a), newCmdKey(a), newCmdStore(a),
 		newCmdVersion(a), newCmdCompletion(a),
 	)

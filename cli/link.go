@@ -157,6 +157,7 @@ type linking struct {
 	changes []*clients.Change
 	failed  []error
 	undo    bool
+	step    bool // more follows, so that what comes next is told later
 }
 
 func (w *linking) writes() bool { return w.files() > 0 }

@@ -73,7 +73,12 @@ func (a *app) linkQuietly(w *linking, write bool) error {
 		_, more := w.apply()
 		failed = append(failed, more...)
 	}
-	out := linkJSON{Written: write && w.writes(), Imported: []string{}, Changes: []changeJSON{}, Failed: []failedJSON{}}
+	return a.printOutcome(w.json(write, failed), failed)
+}
+
+// json is what would be done, or was.
+func (w *linking) json(written bool, failed []error) linkJSON {
+	out := linkJSON{Written: written && w.writes(), Imported: []string{}, Changes: []changeJSON{}, Failed: []failedJSON{}}
 	if w.imports != nil {
 		for _, n := range w.imports.Add {
 			out.Imported = append(out.Imported, n.Server.Name)
@@ -88,8 +93,5 @@ func (a *app) linkQuietly(w *linking, write bool) error {
 	for _, e := range failed {
 		out.Failed = append(out.Failed, failedJSON{e.Error(), hintOf(e)})
 	}
-	if err := a.printJSON(out); err != nil || len(failed) == 0 {
-		return err
-	}
-	return &silent{exitError}
+	return out
 }

@@ -192,5 +192,7 @@ func (a *app) linksSaid(w *linking, done []string) {
 		return
 	}
 	a.note("linked %s; restart what is running", names)
-	a.note("next: usher status; undo it with usher unlink")
+	if !w.step {
+		a.note("next: usher status; undo it with usher unlink")
+	}
 }

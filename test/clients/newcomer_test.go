@@ -1,0 +1,58 @@
+package clients
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestNewcomer does what somebody does who has just installed usher, at a terminal,
+// with the files of several clients in a home of its own.
+func TestNewcomer(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			home := filepath.Join(e.WorkDir, "home")
+			for name, value := range map[string]string{
+				"HOME": home, "PORT": portOf(l), "BROWSER": "visit", "NO_COLOR": "1", "TZ": "UTC", "GORACE": "atexit_sleep_ms=0",
+				// There is no keychain in the home of a test.
+				"XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "DBUS_SESSION_BUS_ADDRESS": "",
+			} {
+				e.Setenv(name, value)
+			}
+			return os.MkdirAll(home, 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"await": await},
+	})
+}
+
+func portOf(l net.Listener) string {
+	_, port, _ := net.SplitHostPort(l.Addr().String()) // it is an address
+	return port
+}
+
+// await waits until somebody listens: await PORT
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: await PORT")
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 1500 {
+		if conn, err := net.Dial("tcp", "127.0.0.1:"+args[0]); err == nil {
+			_ = conn.Close()
+			return
+		}
+		<-tick.C
+	}
+	ts.Fatalf("nobody listens on port %s", args[0])
+}
