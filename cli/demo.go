@@ -112,6 +112,9 @@ func (s *demoStory) row(good bool, what, words string, began time.Time) {
 	took := ""
 	if !began.IsZero() {
 		took = fmt.Sprintf("%d ms", max(1, time.Since(began).Milliseconds()))
+		if d := time.Since(began); d >= 10*time.Second {
+			took = spoken(d)
+		}
 	}
 	fmt.Fprintf(s.a.io.Out, "  %s%-16s %7s   %s\n", sign, clean(what), took, clean(words))
 }

@@ -58,9 +58,7 @@ func New(w World, options *Options) *Console {
 	c.life, c.stop = context.WithCancel(context.Background())
 	c.mux = http.NewServeMux()
 	c.mux.HandleFunc("GET /{$}", c.servePage)
-	for _, path := range []string{pathServer, pathTools, pathTool, pathCalls, pathPins, pathAccounts, pathConnect} {
-		c.mux.HandleFunc("GET "+path, c.servePage)
-	}
+	c.mux.HandleFunc("GET /console/", c.servePage) // also those that are not there
 	c.mux.HandleFunc("GET /console/events", c.serveEvents)
 	c.mux.HandleFunc("GET /console/console.css", asset("text/css; charset=utf-8", "console.css"))
 	c.mux.HandleFunc("GET /console/console.js", asset("text/javascript; charset=utf-8", "console.js"))

@@ -114,7 +114,7 @@ func TestFormsAreGuarded(t *testing.T) {
 			r.Header.Set("Origin", "http://evil.example:7331")
 		}, 421},
 		"from the network": {v.token(), func(r *http.Request) { r.RemoteAddr = "192.168.1.2:1" }, 403},
-		"looked at":        {v.token(), func(r *http.Request) { r.Method = http.MethodGet }, 405},
+		"looked at":        {v.token(), func(r *http.Request) { r.Method = http.MethodGet }, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(s.done())

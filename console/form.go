@@ -192,10 +192,11 @@ func arguments(fields []field, form url.Values) (args []byte, whole string, ok b
 			f.Value = strings.TrimSpace(f.Value)
 		}
 		if f.Value == "" {
-			if f.Required && f.Kind != "text" && f.Kind != "area" {
+			if f.Required {
 				f.Problem, ok = "it is needed", false
-			} else if f.Required {
-				args = jsonx.Set(args, f.Name, []byte(`""`))
+			}
+			if f.Required && (f.Kind == "text" || f.Kind == "area") {
+				f.Problem += "; an empty text can be given as JSON"
 			}
 			continue
 		}

@@ -38,7 +38,7 @@ func viewServer(s Server, now time.Time) serverView {
 	case s.LastCall.IsZero():
 		v.Note = "not called yet"
 	default:
-		v.Note = "called " + v.Last
+		v.Note = v.Last
 	}
 	return v
 }

@@ -39,6 +39,9 @@ func (s *screen) Busy() int {
 	return n
 }
 
+// Kind is which page it is.
+func (s *screen) Kind() string { return s.body }
+
 // The regions of a page are rendered apart: the stream sends them one by one.
 
 // Top is the head of the page.
