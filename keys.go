@@ -68,22 +68,23 @@ func homePath(path string, sys config.System) string {
 }
 
 // openStore opens the store that the configuration names, sealed with the key it
-// names. The key itself is looked for when the first secret is touched.
-func openStore(ctx context.Context, o *Options, dirs config.Dirs) (vault.Store, *vault.Keys, error) {
+// names; shared says whether other machines may use it too. The key itself is looked
+// for when the first secret is touched.
+func openStore(ctx context.Context, o *Options, dirs config.Dirs) (store vault.Store, keys *vault.Keys, shared bool, err error) {
 	sys := o.Load.System.WithDefaults()
 	set, err := placeSettings(ctx, o.Config, sys, dirs)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	store, err := sqlstore.Open(ctx, set.Store, nil)
+	below, err := sqlstore.Open(ctx, set.Store, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	keys := vault.NewKeys(store, vault.KeyOptions{
+	keys = vault.NewKeys(below, vault.KeyOptions{
 		Setting: set.Key, Refuse: o.Config.Usher.Problem, File: filepath.Join(dirs.State, keyFile), Keychain: o.Keychain,
 		Env: sys.LookupEnv, Passphrase: o.Prompt.Passphrase,
 	})
-	return vault.Sealed(store, keys), keys, nil
+	return vault.Sealed(below, keys), keys, sqlstore.IsPostgres(set.Store), nil
 }
 
 // Secrets are the values of ${secret:NAME} and ${input:ID}.

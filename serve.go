@@ -37,16 +37,20 @@ func profiles(g config.Gateway) map[string]surface.Profile {
 // Gateway serves this host to agents. auth says who may come in: nil lets in
 // everybody on this machine. The caller closes it.
 func (h *Host) Gateway(auth gateway.Authenticator) *gateway.Gateway {
+	return gateway.New(h.Surface(), h.gatewayOptions(auth))
+}
+
+func (h *Host) gatewayOptions(auth gateway.Authenticator) *gateway.Options {
 	s := h.Config().Usher.Gateway
 	hosts := s.AllowedHosts
 	if u, err := url.Parse(s.PublicURL); err == nil && u.Host != "" {
 		hosts = append(slices.Clip(hosts), u.Host)
 	}
-	return gateway.New(h.Surface(), &gateway.Options{
+	return &gateway.Options{
 		Auth: auth, Hosts: hosts, Origins: s.AllowedOrigins, Logins: &logins{h},
 		MaxBody: s.MaxBodyBytes, MaxCalls: s.MaxConcurrentCalls, SessionIdle: s.SessionIdle, Grace: s.DrainTimeout, Log: h.log,
 		Tracer: h.tracer,
-	})
+	}
 }
 
 // Tokens are the tokens with which agents come in.

@@ -89,6 +89,7 @@ type Host struct {
 	dirs      config.Dirs
 	store     vault.Store
 	owned     bool // close the store too
+	shared    bool // other machines may use the store too
 	keys      *vault.Keys
 	principal string
 	hosted    *host.Host
@@ -153,7 +154,7 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	if h.store == nil {
-		if h.store, h.keys, err = openStore(ctx, &o, dirs); err != nil {
+		if h.store, h.keys, h.shared, err = openStore(ctx, &o, dirs); err != nil {
 			return nil, err
 		}
 		h.owned = true
@@ -178,6 +179,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		Memory:       &memory{eras: vault.NewEras(h.store), catalogs: h.store},
 		Lookup:       h.placeholders,
 		Approved:     h.approved,
+		Lease:        h.singleton,
 		OnNotification: func(k host.Key, m wire.Message) {
 			h.gate.Notified(k, m)
 			if s := h.surface.Load(); s != nil {

@@ -18,7 +18,7 @@ import (
 
 type serveOptions struct {
 	http, only, profile, surface, auth, publicURL string
-	metrics, store                                string
+	metrics, store, peerURL                       string
 	stdio, noConsole                              bool
 }
 
@@ -39,11 +39,17 @@ start, and usher console prints another.
 
 When a configuration file changes it is read again, at once on SIGHUP or with
 usher reload: only servers whose definition has changed are connected anew, and
-agents hear of changed lists. A file with a mistake changes nothing.`,
+agents hear of changed lists. A file with a mistake changes nothing.
+
+
+Several ushers may serve behind one address, each request going to any of them: give
+all of them the same --store postgres://… and the same key.`,
 		Example: `  usher serve                                   for an agent that starts it
   usher serve --only github                     one server, untouched
   usher serve --http 127.0.0.1:7331             for many agents on this machine
-  usher serve --http 0.0.0.0:7331 --auth token  for others, with: usher token mint`,
+  usher serve --http 0.0.0.0:7331 --auth token  for others, with: usher token mint
+  usher serve --http 0.0.0.0:7331 --auth token --store '${env:DATABASE_URL}'
+                                                one of several behind one address`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), o) },
 	}
 	f := c.Flags()
@@ -56,6 +62,7 @@ agents hear of changed lists. A file with a mistake changes nothing.`,
 	f.StringVar(&o.publicURL, "public-url", "", "how agents reach it from outside, such as https://usher.example.com")
 	f.BoolVar(&o.noConsole, "no-console", false, "serve no web console at /")
 	f.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz on this `address`, to everybody who reaches it")
+	f.StringVar(&o.peerURL, "peer-url", "", "how other ushers behind the same address reach this one (default: where it listens)")
 	f.StringVar(&o.store, "store", "", "keep everything in this `store`: a file, or postgres://… that several ushers share")
 	c.MarkFlagsMutuallyExclusive("only", "profile")
 	return c
@@ -71,7 +78,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	a.overrides = map[string]string{}
 	for path, flag := range map[string]string{
 		"gateway.http": o.http, "gateway.surface": o.surface, "gateway.auth.mode": o.auth, "gateway.publicUrl": o.publicURL,
-		"telemetry.listen": o.metrics, "store": o.store,
+		"gateway.peerUrl": o.peerURL, "telemetry.listen": o.metrics, "store": o.store,
 	} {
 		if flag != "" {
 			a.overrides[path] = flag
@@ -85,6 +92,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 		return fmt.Errorf("the settings cannot be used, and rules may be missing: %w", cfg.Usher.Problem)
 	}
 	g := cfg.Usher.Gateway
+	a.warnOfPassword(o.store)
 	if g.HTTP != "" {
 		if a.telling, err = a.newTelemetry(ctx, cfg); err != nil {
 			return err
@@ -165,7 +173,11 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 	if err != nil {
 		return withHint(err, "choose another address with --http")
 	}
-	g := h.Gateway(who)
+	g, err := a.gateway(ctx, h, l.Addr(), who)
+	if err != nil {
+		_ = l.Close() // nobody has been told of it yet
+		return err
+	}
 	a.telling.metrics.watch(h, g)
 	stop, err := a.serveTelemetry(ctx, h.Config().Usher.Telemetry.Listen, g)
 	if err != nil {

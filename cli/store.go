@@ -193,16 +193,21 @@ func (a *app) storeSource(ctx context.Context) (string, error) {
 	return usher.StoreSource(ctx, cfg, a.io.System)
 }
 
-// storePlace reads --from and --to: empty is the store in use.
-func (a *app) storePlace(ctx context.Context, place string) (string, error) {
-	if place == "" {
-		return a.storeSource(ctx)
-	}
+// warnOfPassword says that the arguments of a process are no secret.
+func (a *app) warnOfPassword(place string) {
 	if u, err := url.Parse(place); err == nil && sqlstore.IsPostgres(place) {
 		if _, given := u.User.Password(); given {
 			a.note("usher: a password in an argument can be seen by others; '${env:NAME}' keeps it out")
 		}
 	}
+}
+
+// storePlace reads --from and --to: empty is the store in use.
+func (a *app) storePlace(ctx context.Context, place string) (string, error) {
+	if place == "" {
+		return a.storeSource(ctx)
+	}
+	a.warnOfPassword(place)
 	source, err := usher.StoreSource(ctx, &config.Config{Usher: config.Settings{Store: place}}, a.io.System)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", config.Visible(withoutPassword(place)), err)

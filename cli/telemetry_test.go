@@ -53,7 +53,7 @@ func serveHere(t *testing.T, telemetry map[string]any, env map[string]string, ar
 	r, w := io.Pipe()
 	done := make(chan int, 1)
 	go func() {
-		args := append([]string{"serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, args...)
+		args := append([]string{"serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--no-console"}, args...)
 		done <- Run(ctx, args, IO{In: strings.NewReader(""), Out: io.Discard, Err: w, Width: 80, System: sys})
 		_ = w.Close()
 	}()

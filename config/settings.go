@@ -72,6 +72,7 @@ type Bulk struct {
 type Gateway struct {
 	HTTP               string // address to listen on; empty means stdio only
 	PublicURL          string // how agents and browsers reach it from outside
+	PeerURL            string // how other ushers behind the same public URL reach this one
 	Surface            string // auto (default), meta or direct
 	TokenBudget        int    // 10000: what a list of tools may cost under auto
 	Separator          string // "__", between server and tool in direct names
@@ -164,6 +165,7 @@ func (s *Settings) list() []setting {
 		{"bulk.prepareTimeout", &s.Bulk.PrepareTimeout, atLeast(&s.Bulk.PrepareTimeout, time.Millisecond)},
 		{"gateway.http", &g.HTTP, nil},
 		{"gateway.publicUrl", &g.PublicURL, func() error { return checkOptionalURL(g.PublicURL) }},
+		{"gateway.peerUrl", &g.PeerURL, func() error { return checkOptionalURL(g.PeerURL) }},
 		{"gateway.surface", &g.Surface, among(&g.Surface, "auto", "meta", "direct")},
 		{"gateway.tokenBudget", &g.TokenBudget, atLeast(&g.TokenBudget, 1)},
 		{"gateway.separator", &g.Separator, func() error { return checkSeparator(g.Separator) }},

@@ -37,7 +37,7 @@ func saysVersion(m *wire.Message) bool {
 }
 
 // postModern serves one message of the modern era. An agent that hangs up cancels.
-func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *wire.Message) {
+func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *wire.Message, body []byte) {
 	switch m.Kind() {
 	case wire.Notification:
 		w.WriteHeader(http.StatusAccepted) // none is defined that would mean anything here
@@ -50,6 +50,9 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity
 	q := &request{end: e, id: m.ID, method: m.Method, params: m.Params, agent: id.agent()}
 	if bad := q.read(r.Header); bad != nil {
 		writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, m.ID, bad))
+		return
+	}
+	if g.retryElsewhere(w, r, q, body) {
 		return
 	}
 	if m.Method == wire.MethodToolsCall {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,9 @@ type Options struct {
 	// Key seals the states that parked calls are resumed with: 32 bytes. Processes
 	// behind one URL share it. Default: random, for the life of the Gateway.
 	Key []byte
+	// Peer is the address at which other gateways behind the same URL reach this one,
+	// "http://10.0.0.5:7331". They must share Key. Empty: there are no others.
+	Peer string
 	// MaxBody bounds a request. Default 16 MiB.
 	MaxBody int64
 	// MaxCalls bounds the requests of a principal that are under way at once.
@@ -117,6 +121,7 @@ type Gateway struct {
 	parked   parking
 	headers  headerTables
 	count    counters
+	peers    *http.Transport
 
 	life     context.Context // ends with Close: whatever still runs is cancelled
 	end      context.CancelFunc
@@ -131,7 +136,7 @@ type Gateway struct {
 // New returns a gateway to views. Close it. It panics when Options.Key is set and
 // not 32 bytes long.
 func New(views Endpoints, opt *Options) *Gateway {
-	g := &Gateway{opt: opt.withDefaults(), views: views, draining: make(chan struct{})}
+	g := &Gateway{opt: opt.withDefaults(), views: views, draining: make(chan struct{}), peers: newPeers()}
 	if g.opt.Key == nil {
 		g.opt.Key = make([]byte, sealKeyLen)
 		_, _ = rand.Read(g.opt.Key) // never fails
@@ -163,6 +168,7 @@ func (g *Gateway) Close() {
 	g.sessions.closeAll()
 	g.parked.closeAll()
 	g.wg.Wait()
+	g.peers.CloseIdleConnections()
 }
 
 // spawn runs f, which Close waits for. False: it is too late.
@@ -188,7 +194,7 @@ func (g *Gateway) Ready() bool {
 
 // counters of what the gateway did.
 type counters struct {
-	modern, legacy, refused, limited, parked, resumed atomic.Int64
+	modern, legacy, refused, limited, parked, resumed, forwarded atomic.Int64
 }
 
 // Stats counts what the gateway did and holds.
@@ -197,6 +203,7 @@ type Stats struct {
 	Refused         int64 // by guard or authentication
 	Limited         int64 // answered 429
 	Parked, Resumed int64 // calls that waited for an agent
+	Forwarded       int64 // requests that were handed on to another gateway
 	Sessions        int   // open now
 	Waiting         int   // parked now
 }
@@ -205,6 +212,6 @@ type Stats struct {
 func (g *Gateway) Stats() Stats {
 	return Stats{
 		Modern: g.count.modern.Load(), Legacy: g.count.legacy.Load(), Refused: g.count.refused.Load(), Limited: g.count.limited.Load(),
-		Parked: g.count.parked.Load(), Resumed: g.count.resumed.Load(), Sessions: g.sessions.len(), Waiting: g.parked.len(),
+		Parked: g.count.parked.Load(), Resumed: g.count.resumed.Load(), Forwarded: g.count.forwarded.Load(), Sessions: g.sessions.len(), Waiting: g.parked.len(),
 	}
 }

@@ -191,7 +191,7 @@ func (g *Gateway) park(q *request, c *call) (answer, bool) {
 	}
 	c.out, c.token = nil, nil
 	c.round++
-	st := state{Kind: stateParked, Call: c.id, Round: c.round, Request: c.subject}
+	st := state{Kind: stateParked, Call: c.id, Round: c.round, Peer: g.opt.Peer, Request: c.subject}
 	out := []byte(`{"resultType":"input_required","inputRequests":{`)
 	for i, qn := range c.open {
 		if i > 0 {

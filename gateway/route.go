@@ -167,6 +167,9 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, path string) {
 	if !ok {
 		return
 	}
+	if g.elsewhere(w, r) {
+		return
+	}
 	e, err := g.find(path)
 	if err != nil {
 		status := http.StatusInternalServerError
@@ -216,7 +219,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, id Identity, e *e
 	}
 	if isModern(r.Header, &m) {
 		g.count.modern.Add(1)
-		g.postModern(w, r, id, e, &m)
+		g.postModern(w, r, id, e, &m, body)
 		return
 	}
 	g.count.legacy.Add(1)

@@ -18,6 +18,7 @@ type state struct {
 	Kind    string `json:"k"`           // stateParked, stateLogin, stateAgain
 	Call    string `json:"c,omitempty"` // id of the parked call
 	Round   int    `json:"r,omitempty"` // of its questions, so that no state works twice
+	Peer    string `json:"p,omitempty"` // the gateway that has it
 	Server  string `json:"s,omitempty"` // that wants a login
 	Request string `json:"q"`           // endpoint, method and name of the request
 	Expires int64  `json:"e"`           // Unix seconds

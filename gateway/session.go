@@ -50,7 +50,7 @@ var (
 // newSession makes a session from the params of initialize. It is not registered.
 func (g *Gateway) newSession(id Identity, e *endpoint, out outlet, params []byte) *session {
 	s := &session{
-		g: g, id: rand.Text(), end: e, agent: id.agent(), out: out,
+		g: g, id: g.newSessionID(), end: e, agent: id.agent(), out: out,
 		calls: map[wire.ID]*legacyCall{}, asked: map[int64]chan wire.Message{}, used: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(g.life)

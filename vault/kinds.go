@@ -13,6 +13,7 @@ const (
 	KindBudget   = "budget"   // counters of calls and tokens
 	KindStep     = "step"     // remembered step-up attempts
 	KindToken    = "token"    // the hash of a token that lets an agent in
+	KindGateway  = "gateway"  // what gateways behind one address share
 	KindKey      = "key"      // the data key, itself wrapped by the master key
 )
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	mrand "math/rand/v2"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -62,6 +63,28 @@ func Hold(ctx context.Context, s Leases, name string, ttl time.Duration, work fu
 		_ = s.Release(ctx, lease)
 	}()
 	return work(workCtx, lease)
+}
+
+// Keep renews a lease until release is called, which gives it back; release returns
+// when that is done and may be called more than once. lost is told, at most once and
+// in a goroutine of its own, when the lease was lost before; it may call release.
+func Keep(s Leases, lease Lease, ttl time.Duration, lost func(error)) (release func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	kept := make(chan struct{})
+	go func() {
+		keep(ctx, cancel, s, lease, ttl)
+		close(kept)
+		if err := context.Cause(ctx); errors.Is(err, ErrFenced) {
+			lost(err)
+		}
+	}()
+	return sync.OnceFunc(func() {
+		cancel(nil)
+		<-kept
+		ctx, stop := context.WithTimeout(context.Background(), releaseTimeout)
+		defer stop()
+		_ = s.Release(ctx, lease) // a failed one only delays the others until it runs out
+	})
 }
 
 // keep renews the lease until ctx ends or the lease is lost. An unreachable

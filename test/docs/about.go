@@ -19,6 +19,7 @@ var aboutSettings = map[string]string{
 	"bulk.prepareTimeout":        "how long preparing one login may take",
 	"gateway.http":               "address to listen on; empty is stdio only",
 	"gateway.publicUrl":          "how agents and browsers reach the gateway from outside",
+	"gateway.peerUrl":            "how other ushers behind the same public address reach this one, for sessions that it has; without it, the address it listens on",
 	"gateway.surface":            "what agents see: one tool (`meta`), every tool (`direct`), or what fits (`auto`)",
 	"gateway.tokenBudget":        "what a list of tools may cost an agent under `auto`, in tokens",
 	"gateway.separator":          "what stands between server and tool in direct names; one to four of `_` `-` `.`",

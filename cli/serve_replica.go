@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/gateway"
+)
+
+// gateway makes the gateway of a listening usher: one of several when its store is
+// one that others share.
+func (a *app) gateway(ctx context.Context, h *usher.Host, addr net.Addr, who gateway.Authenticator) (*gateway.Gateway, error) {
+	peer := h.Config().Usher.Gateway.PeerURL
+	if !h.Shared() && peer == "" {
+		return h.Gateway(who), nil
+	}
+	if peer == "" {
+		own, err := ownAddress(addr)
+		if err != nil {
+			return nil, withHint(err, "say it with --peer-url http://ADDRESS:PORT")
+		}
+		peer = "http://" + own
+	}
+	g, err := h.Replica(ctx, who, peer)
+	if err == nil {
+		a.note("one of several: others reach this one at %s", peer)
+	}
+	return g, err
+}
+
+// ownAddress is where other machines reach what listens on addr: that very address,
+// or, of one that listens everywhere, the first of this machine's own.
+func ownAddress(addr net.Addr) (string, error) {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return addr.String(), nil
+	}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("find the address under which other ushers reach this one: %w", err)
+	}
+	for _, a := range all {
+		prefix, err := netip.ParsePrefix(a.String())
+		if err != nil {
+			continue
+		}
+		if ip := prefix.Addr(); ip.IsGlobalUnicast() {
+			return net.JoinHostPort(ip.String(), strconv.Itoa(tcp.Port)), nil
+		}
+	}
+	return "", fmt.Errorf("this machine has no address under which other ushers could reach it")
+}
