@@ -68,7 +68,9 @@
   const put = (id) => {
     const have = byId(id);
     if (!have || !latest.has(id)) return;
-    const want = new DOMParser().parseFromString(latest.get(id), "text/html").body;
+    // Within an element, since a parser drops the space that a body begins with: the first
+    // node would be another one, all others would move, and what moves loses the focus.
+    const want = new DOMParser().parseFromString("<div>" + latest.get(id) + "</div>", "text/html").body.firstChild;
     if (id === "top") want.querySelectorAll("form").forEach((f) => f.removeAttribute("id"));
     children(have, want);
   };

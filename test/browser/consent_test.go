@@ -15,12 +15,13 @@ import (
 // TestConsent logs in to servers behind authorization servers that nobody here wrote:
 // usher as a program, its page in a browser, a person who clicks.
 func TestConsent(t *testing.T) {
+	t.Parallel()
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	one, two := oidc.Start(t), oidc.Start(t)
 	servers := map[string]any{}
 	for name, p := range map[string]*oidc.Provider{"linear": one, "notion": one, "sentry": one, "tickets": two} {
-		servers[name] = map[string]string{"url": serve(t, name, func(root string, next http.Handler) http.Handler { return p.Protect(root, client, next) })}
+		servers[name] = map[string]string{"url": serve(t, fake.New(&fake.Options{Name: name}), func(root string, next http.Handler) http.Handler { return p.Protect(root, client, next) })}
 	}
 	shut := fake.NewAuth(&fake.AuthOptions{Switches: []string{"register-status=403"}})
 	_, stop, err := shut.Listen()
@@ -28,7 +29,7 @@ func TestConsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	servers["figma"] = map[string]string{"url": serve(t, "figma", func(root string, next http.Handler) http.Handler {
+	servers["figma"] = map[string]string{"url": serve(t, fake.New(&fake.Options{Name: "figma"}), func(root string, next http.Handler) http.Handler {
 		return shut.Protect(&fake.Protected{Resource: root + "/mcp"}, next)
 	})}
 	h := newHome(t, servers)
@@ -55,9 +56,8 @@ func TestConsent(t *testing.T) {
 }
 
 // serve runs an MCP server that protect stands before, and returns its address.
-func serve(t *testing.T, name string, protect func(root string, next http.Handler) http.Handler) string {
+func serve(t *testing.T, mcp *fake.Server, protect func(root string, next http.Handler) http.Handler) string {
 	t.Helper()
-	mcp := fake.New(&fake.Options{Name: name})
 	hs := httptest.NewUnstartedServer(nil)
 	root := "http://" + hs.Listener.Addr().String()
 	hs.Config.Handler = protect(root, mcp.Handler())

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a scene may take.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // play runs a scene in a browser of its own. What the scene is told is told in tell.
 func play(t *testing.T, scene string, tell map[string]any) {
