@@ -36,18 +36,26 @@ func attemptsKey(a Account) vault.Key {
 	return k
 }
 
-func (e *Engine) loadAttempts(ctx context.Context, a Account) attempts {
-	var t attempts
-	// A store that cannot be read now refuses the rest of the renewal anyway.
-	if rec, err := e.store.Get(ctx, attemptsKey(a)); err == nil {
+// loadAttempts reads what is remembered. A record that is damaged counts as nothing;
+// a store that cannot be read is an error, since there may be one.
+func (e *Engine) loadAttempts(ctx context.Context, a Account) (t attempts, err error) {
+	rec, err := e.store.Get(ctx, attemptsKey(a))
+	switch {
+	case err == nil:
 		_ = json.Unmarshal(rec.Data, &t) // nonsense counts as nothing
+		return t, nil
+	case errors.Is(err, vault.ErrNotFound), errors.Is(err, vault.ErrCorrupt):
+		return t, nil
 	}
-	return t
+	return t, fmt.Errorf("read the failures of %s: %w", a, err)
 }
 
 // mayAsk returns an error while the authorization server must be left alone.
 func (e *Engine) mayAsk(ctx context.Context, a Account, srv config.Server) error {
-	t := e.loadAttempts(ctx, a)
+	t, err := e.loadAttempts(ctx, a)
+	if err != nil {
+		return &UnavailableError{Account: a, Reason: "the store is out of reach", RetryAfter: time.Second, Err: err}
+	}
 	if t.Refused != "" && t.Refused == assertionPrint(srv) {
 		return &NeedsLoginError{Account: a, Reason: "this assertion was refused before: " + t.Reason, Command: "usher doctor " + a.String()}
 	}
@@ -65,7 +73,7 @@ func (e *Engine) mayAsk(ctx context.Context, a Account, srv config.Server) error
 // and says what that means for the caller.
 func (e *Engine) failed(ctx context.Context, a Account, srv config.Server, cause error) error {
 	e.count.failed.Add(1)
-	t := e.loadAttempts(ctx, a)
+	t, _ := e.loadAttempts(ctx, a) // a failure more or less does not matter
 	t.Failures++
 	wait := min(firstBackoff<<min(t.Failures-1, 10), maxBackoff)
 	wait += e.spread(fmt.Sprint(a, t.Failures), wait/5)
@@ -108,7 +116,7 @@ func (e *Engine) forgetGrantClient(ctx context.Context, a Account) {
 
 // clearAttempts forgets failures after a success.
 func (e *Engine) clearAttempts(ctx context.Context, a Account) {
-	if e.loadAttempts(ctx, a) == (attempts{}) {
+	if t, err := e.loadAttempts(ctx, a); err == nil && t == (attempts{}) {
 		return
 	}
 	if _, err := e.store.Take(ctx, attemptsKey(a)); err != nil && !errors.Is(err, vault.ErrNotFound) {

@@ -238,8 +238,8 @@ func TestBackoff(t *testing.T) {
 		w.as.Clear("token-status")
 		time.Sleep(maxBackoff)
 		w.mustCall()
-		if w.e.loadAttempts(t.Context(), w.a) != (attempts{}) {
-			t.Error("failures are remembered after a success")
+		if got, err := w.e.loadAttempts(t.Context(), w.a); err != nil || got != (attempts{}) {
+			t.Errorf("failures are remembered after a success: %+v, %v", got, err)
 		}
 	})
 }

@@ -65,7 +65,7 @@ func (n *simNet) back(req *http.Request, resp *http.Response, c *simCommit, sent
 	}
 	if v == reset {
 		n.p.losses++
-		n.p.again = n.p.losses == 1 && time.Since(sent) < lostWindow
+		n.p.again = c != nil && n.p.losses == 1 && time.Since(sent) < lostWindow
 	}
 	if c != nil && v != dies {
 		c.lost = true

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,7 +35,7 @@ type simFigures struct {
 type saved struct{ Runs, Saved int }
 
 func (f *simFigures) add(o simFigures) {
-	f.Runs++
+	f.Runs += max(1, o.Runs)
 	f.Steps += o.Steps
 	f.Calls += o.Calls
 	f.Failed += o.Failed
@@ -279,11 +281,26 @@ func TestSimulation(t *testing.T) {
 	}
 	runs = simSetting(t, "USHER_SIM_RUNS", runs)
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // much garbage, little that lives
-	total, different, bad, seed := simulateMany(t, 1, runs, noBug)
-	if bad != nil {
-		t.Fatal(bad.report(seed))
-	}
-	t.Logf("%d runs, %d different: %+v", runs, different, total)
+	var mu sync.Mutex                                 // guards total, different
+	var total simFigures
+	different := 0
+	t.Run("shards", func(t *testing.T) {
+		shards := uint64(runtime.GOMAXPROCS(0))
+		for shard := range shards {
+			t.Run(fmt.Sprint(shard), func(t *testing.T) {
+				t.Parallel()
+				figures, distinct, bad, seed := simulateMany(t, 1+shard*(runs/shards), runs/shards, noBug)
+				if bad != nil {
+					t.Fatal(bad.report(seed))
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				total.add(figures)
+				different += distinct
+			})
+		}
+	})
+	t.Logf("%d of the runs were different: %+v", different, total)
 }
 
 // The same seed is the same run, or a failure could not be looked at.

@@ -84,7 +84,7 @@ func (e *Engine) describe(ctx context.Context, a Account, g *grant) Status {
 	s.State, s.Issuer, s.Flow, s.ServerURL, s.Scopes = StateOK, g.Issuer, g.Flow, g.ServerURL, g.Scopes
 	s.ClientID, s.Client, s.Obtained, s.Expires = g.Client.ID, g.Client.Source, g.Obtained, g.Expires
 	s.CanRefresh, s.Generation = g.renewable(), g.Generation
-	t := e.loadAttempts(ctx, a)
+	t, _ := e.loadAttempts(ctx, a) // what cannot be read cannot be shown
 	s.Trouble = t.Reason
 	needs := func(reason string) { s.State, s.Reason, s.Command = StateNeedsLogin, reason, a.command() }
 	switch step, err := e.loadStep(ctx, a); {
