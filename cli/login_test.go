@@ -45,30 +45,6 @@ func loginAt(t *testing.T, home string, servers map[string]string) runIn {
 	}
 }
 
-// loginBy logs in to "notes"; what the command says goes to said.
-func loginBy(t *testing.T, as *fake.AuthServer, run runIn, said *bytes.Buffer) {
-	t.Helper()
-	r, w := io.Pipe()
-	code := make(chan int, 1)
-	go func() {
-		code <- run(strings.NewReader(""), w, io.Discard, "login", "notes", "--no-browser", "--json", "--wait", "30s")
-		_ = w.Close()
-	}()
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		var line struct {
-			AuthorizeURL string `json:"authorize_url"`
-		}
-		_ = json.Unmarshal(lines.Bytes(), &line) // lines of another kind have no address
-		if line.AuthorizeURL != "" {
-			go consentTo(t, as, line.AuthorizeURL)
-		}
-		said.Write(lines.Bytes())
-	}
-	if got := <-code; got != exitOK {
-		t.Fatalf("login: exit code %d: %s", got, said)
-	}
-}
-
 // consentTo opens the page and follows the redirect, as a browser would.
 func consentTo(t *testing.T, as *fake.AuthServer, page string) {
 	back, err := as.Consent(t.Context(), page)

@@ -36,6 +36,10 @@ func Pages(ctx context.Context, root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	figures, err := figuresTable(root)
+	if err != nil {
+		return nil, err
+	}
 	program, err := os.ReadFile(filepath.Join(root, "test", "docs", "embed", "main.go"))
 	if err != nil {
 		return nil, err
@@ -46,6 +50,7 @@ func Pages(ctx context.Context, root string) (map[string]string, error) {
 		{"docs/configuration.md", "server options", servers},
 		{"docs/configuration.md", "clients", clientsTable()},
 		{"docs/security.md", "bounds", limits},
+		{"docs/promises.md", "figures", figures},
 		{"docs/embedding.md", "program", "```go\n" + string(program) + "```\n"},
 	} {
 		if err := fillPage(root, pages, part.page, part.name, part.text); err != nil {

@@ -62,9 +62,12 @@ var rooms = map[string]rule{
 		"auth", "auth/bulk", "vault", "vault/sqlstore", "control",
 	}},
 	"internal/fake": {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
-	"cmd/usher":     {ours: []string{"cli", "process"}},
-	"bench":         {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	"test":          {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
+	"internal/torture": {ours: []string{
+		"usher", "config", "auth", "host", "policy", "vault", "vault/sqlstore", "internal/fake",
+	}},
+	"cmd/usher": {ours: []string{"cli", "process"}},
+	"bench":     {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
+	"test":      {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
 }
 
 // inTests may be imported by test files of any room.

@@ -1,0 +1,126 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/fake"
+)
+
+// markName is the variable by which the processes of one cycle are found.
+const markName = "USHER_TORTURE_MARK"
+
+// errElsewhere: a promise cannot be checked on this system.
+var errElsewhere = errors.New("not on " + runtime.GOOS)
+
+// leftovers starts usher with a server that leaves processes behind on purpose, ends
+// it in order or kills it in the middle of a call, and looks for survivors after
+// five seconds.
+func leftovers(t *trial) error {
+	if _, err := marked("nobody"); err != nil {
+		return err
+	}
+	done := t.spread(t.goal(8, 32), t.goal(8, 2000), func(_, i int) {
+		if err := t.cycle(i); err != nil && t.ctx.Err() == nil {
+			t.breaks("cycle %d: %v", i, err)
+		}
+	})
+	t.count("start and stop cycles", (done+1)/2)
+	t.count("SIGKILLs of the host during a call", done/2)
+	t.count("processes left after 5 s", 0)
+	return nil
+}
+
+// leavers are the ways in which a server leaves processes behind.
+var leavers = [][]string{
+	{"--switch", "fork-child=120"},
+	{"--switch", "setsid-child=120"},
+	{"--switch", "fork-child=120", "--switch", "setsid-child=120"},
+}
+
+func (t *trial) cycle(i int) error {
+	mark := fmt.Sprintf("%d-%d", os.Getpid(), i)
+	ledger := filepath.Join(t.dir, mark+".ledger")
+	args := append([]string{"fake", "--ledger", ledger}, leavers[i/2%len(leavers)]...)
+	if i%40 >= 38 {
+		args = append(args, "--switch", "neverexit=60") // stopping it takes five seconds
+	}
+	killed := i%2 == 1
+	if killed {
+		args = append(args, "--switch", "latency=60000;on=tools/call")
+	}
+	h, err := t.newHome(mark, map[string]any{"leaver": map[string]any{"command": t.exe, "args": args, "env": map[string]string{markName: mark}}})
+	if err != nil {
+		return err
+	}
+	cmd := h.command("call", "leaver", "echo", "text=hello")
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if killed {
+		err = awaitCall(t.ctx, ledger)
+		_ = cmd.Process.Kill()
+	}
+	if ended := cmd.Wait(); !killed && ended != nil {
+		err = fmt.Errorf("the call: %w", ended)
+	}
+	if err != nil {
+		return err
+	}
+	if entries, err := fake.ReadLedger(ledger); err != nil || len(entries.Events(fake.EventChild)) == 0 {
+		return fmt.Errorf("the server left nobody behind, which it should: %w", err)
+	}
+	t.gone(mark)
+	for _, path := range []string{ledger, h.dir} {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitCall waits until the server is at work on a call.
+func awaitCall(ctx context.Context, ledger string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	_, err := fake.WatchLedger(ctx, ledger, func(e fake.Entry) bool { return e.Event == fake.EventRequest && e.Method == "tools/call" })
+	if err != nil {
+		return fmt.Errorf("the call did not arrive: %w", err)
+	}
+	return nil
+}
+
+// gone waits until no process of a cycle is left, and counts those that are.
+func (t *trial) gone(mark string) {
+	ctx, cancel := context.WithTimeout(t.ctx, 5*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left, err := marked(mark)
+		if err == nil && len(left) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		}
+		if t.ctx.Err() != nil {
+			return
+		}
+		t.breaks("%d processes left after 5 s: %v", len(left), left)
+		t.count("processes left after 5 s", len(left))
+		for _, pid := range left {
+			if p, err := os.FindProcess(pid); err == nil {
+				_ = p.Kill() // it was started by this run
+			}
+		}
+		return
+	}
+}

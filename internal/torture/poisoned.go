@@ -1,0 +1,195 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// poisons are the ways in which the bad server is bad.
+var poisons = []struct {
+	sw   string
+	http bool
+}{
+	{"silent", false},
+	{"crash-loop=3", false},
+	{"exit-on-start", false},
+	{"garbage=200", false},
+	{"bigline=40", false},
+	{"stderrflood=256", false},
+	{"wrongid", false},
+	{"dup", false},
+	{"unsolicited=300", false},
+	{"slowbyte=5", false},
+	{"notification-flood=2000", false},
+	{"halfclose", false},
+	{"loop", false},
+	{"hang-after-headers", true},
+	{"http-status=503", true},
+	{"sse-drop", true},
+	{"html", true},
+}
+
+const healthyServers = 10
+
+// poisoned calls healthy servers beside one that is bad in every way in turn: they
+// lose no call, no answer reaches the wrong caller, and memory stays bounded.
+func poisoned(t *trial) error {
+	var urls []string
+	for i := range healthyServers {
+		s := fake.New(&fake.Options{Name: fmt.Sprint("good", i), Ledger: fake.DiscardLedger()})
+		url, stop, err := s.Listen()
+		if err != nil {
+			return err
+		}
+		defer stop()
+		defer s.Close()
+		urls = append(urls, url+"/mcp")
+	}
+	each := t.goal(3, 300)
+	p99, err := t.beside(urls, nil, each*2)
+	if err != nil {
+		return err
+	}
+	alone := p99
+	var worst time.Duration
+	ways := 0
+	for _, i := range t.order(len(poisons), t.goal(6, len(poisons))) {
+		if !t.on() {
+			break
+		}
+		bad, stop, err := t.poison(poisons[i].sw, poisons[i].http)
+		if err != nil {
+			return err
+		}
+		p99, err = t.beside(urls, &bad, each)
+		stop()
+		if err != nil {
+			return err
+		}
+		worst = max(worst, p99)
+		ways++
+	}
+	t.count("ways to be bad", ways)
+	t.count("wrong answers or failures", 0)
+	t.count("µs p99 of the healthy alone", int(alone.Microseconds()))
+	t.count("µs p99 beside the worst", int(worst.Microseconds()))
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	t.count("MiB held from the system", int(m.Sys>>20))
+	if m.Sys > 512<<20 {
+		t.breaks("%d MiB were taken from the system", m.Sys>>20)
+	}
+	return nil
+}
+
+// order returns k of the numbers below n, in an order from the seed.
+func (t *trial) order(n, k int) []int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rng.Perm(n)[:k]
+}
+
+// poison is a bad server.
+func (t *trial) poison(sw string, http bool) (config.Server, func(), error) {
+	srv := config.Server{
+		Name: "bad", Transport: config.TransportStdio, Command: t.exe, Args: []string{"fake", "--name", "bad", "--switch", sw},
+		Timeouts: config.Timeouts{Connect: 2 * time.Second, List: time.Second, Call: 300 * time.Millisecond},
+	}
+	stop := func() {}
+	if http {
+		s := fake.New(&fake.Options{Name: "bad", Ledger: fake.DiscardLedger(), Switches: []string{sw}})
+		url, end, err := s.Listen()
+		if err != nil {
+			return srv, nil, err
+		}
+		stop = func() { s.Close(); end() }
+		srv.Transport, srv.Command, srv.Args, srv.URL = config.TransportHTTP, "", nil, url+"/mcp"
+	}
+	return srv, stop, nil
+}
+
+// open makes a host with servers and nothing else.
+func (t *trial) open(servers []config.Server) (*usher.Host, error) {
+	for i := range servers {
+		servers[i] = servers[i].WithDefaults()
+	}
+	return usher.Open(t.ctx, &usher.Options{
+		Config: &config.Config{Usher: config.DefaultSettings(), Servers: servers}, Store: vault.NewMemory(), Executable: t.exe,
+		Load: config.LoadOptions{System: config.System{Home: t.dir, Workdir: t.dir, LookupEnv: func(string) (string, bool) { return "", false }}},
+	})
+}
+
+// beside calls each healthy server that many times while others annoy the bad one,
+// and returns the 99th percentile of what a call took.
+func (t *trial) beside(urls []string, bad *config.Server, each int) (time.Duration, error) {
+	var servers []config.Server
+	for i, url := range urls {
+		servers = append(servers, config.Server{Name: fmt.Sprint("good", i), Transport: config.TransportHTTP, URL: url})
+	}
+	if bad != nil {
+		servers = append(servers, *bad)
+	}
+	h, err := t.open(servers)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = h.Close() }() // bad servers do not end well
+	ctx, stop := context.WithCancel(t.ctx)
+	var victims, callers sync.WaitGroup
+	if bad != nil {
+		for range 2 {
+			victims.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = h.Call(ctx, "bad", "echo", []byte(`{"mark":"bad"}`), nil) // it may do as it likes
+				}
+			})
+		}
+	}
+	var mu sync.Mutex // guards took
+	var took []time.Duration
+	for i := range urls {
+		callers.Go(func() {
+			mine := t.healthy(h, fmt.Sprint("good", i), each)
+			mu.Lock()
+			took = append(took, mine...)
+			mu.Unlock()
+		})
+	}
+	callers.Wait()
+	stop()
+	victims.Wait()
+	t.count("calls to healthy servers", len(took))
+	slices.Sort(took)
+	if len(took) == 0 {
+		return 0, nil
+	}
+	return took[len(took)*99/100], nil
+}
+
+// healthy calls one server and checks the answers.
+func (t *trial) healthy(h *usher.Host, server string, n int) (took []time.Duration) {
+	for i := 0; i < n+1 && t.ctx.Err() == nil; i++ {
+		mark := fmt.Sprintf("%s/%d", server, i)
+		begin := time.Now()
+		result, err := h.Call(t.ctx, server, "echo", []byte(`{"mark":"`+mark+`"}`), nil)
+		if t.ctx.Err() == nil && (err != nil || !strings.Contains(string(result), `"`+mark+`"`)) {
+			t.breaks("%s got %.100s, %v", mark, result, err)
+			t.count("wrong answers or failures", 1)
+			return took
+		}
+		if i > 0 { // the first one connects
+			took = append(took, time.Since(begin))
+		}
+	}
+	return took
+}

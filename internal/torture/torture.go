@@ -1,0 +1,259 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Options steer a run. Exe and Dir are required.
+type Options struct {
+	// Exe is the usher program that is put to the test.
+	Exe string
+	// Dir is an empty directory to work in. The caller removes it.
+	Dir string
+	// Seed decides what is done in which order; how long things take it cannot.
+	Seed uint64
+	// Time asks for the long form: each promise goes on until it has reached its
+	// goal or used up its share of the time. 0: a short form of seconds.
+	Time time.Duration
+	// Only is the number of the one promise to check. 0: all.
+	Only int
+	// Done hears of each promise when it was checked; in the short form, where they
+	// are checked at the same time, of several at once. Nil: nobody does.
+	Done func(Promise)
+}
+
+// Report is the outcome of a run.
+type Report struct {
+	Version  string    `json:"version"`
+	System   string    `json:"system"`
+	CPUs     int       `json:"cpus"`
+	Seed     uint64    `json:"seed"`
+	Started  time.Time `json:"started"`
+	Seconds  float64   `json:"seconds"`
+	Promises []Promise `json:"promises"`
+}
+
+// Kept reports whether no promise was broken.
+func (r Report) Kept() bool {
+	return !slices.ContainsFunc(r.Promises, func(p Promise) bool { return !p.Kept })
+}
+
+// Promise is the outcome for one promise.
+type Promise struct {
+	Number  int      `json:"promise"`
+	Name    string   `json:"name"`
+	Kept    bool     `json:"kept"`
+	Seconds float64  `json:"seconds"`
+	Figures []Figure `json:"figures"`
+	// Skipped says why it could not be checked here.
+	Skipped string `json:"skipped,omitempty"`
+	// Broken says how the promise was broken, at most a few times.
+	Broken []string `json:"broken,omitempty"`
+}
+
+// Figure is one thing that was counted.
+type Figure struct {
+	Name  string `json:"name"`
+	Value int64  `json:"value"`
+}
+
+// String returns the figures as a sentence does: "200 kills, 0 logins lost".
+func (p Promise) String() string {
+	if p.Skipped != "" {
+		return "not checked: " + p.Skipped
+	}
+	var parts []string
+	for _, f := range p.Figures {
+		parts = append(parts, fmt.Sprintf("%d %s", f.Value, f.Name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// chapter is a promise and what checks it.
+type chapter struct {
+	number int
+	name   string
+	share  float64 // of the time of a long run
+	check  func(*trial) error
+}
+
+func chapters() []chapter {
+	return []chapter{
+		{1, "No acknowledged token is lost", 0.30, kills},
+		{2, "One expiry, one refresh", 0.10, races},
+		{3, "A failed refresh deletes no login", 0.05, faults},
+		{4, "No callback reaches the wrong login", 0.10, callbacks},
+		{5, "Nothing outlives the host", 0.15, leftovers},
+		{6, "One bad server hurts only itself", 0.10, poisoned},
+		{7, "A call that may have run is not run again", 0.10, crashes},
+		{8, "Secrets stay home", 0.05, canaries},
+		{9, "Approved means approved", 0.05, mutations},
+	}
+}
+
+// Names returns the promises by number.
+func Names() map[int]string {
+	names := map[int]string{}
+	for _, c := range chapters() {
+		names[c.number] = c.name
+	}
+	return names
+}
+
+// Run checks the promises. The error says why a check could not be made; a promise
+// that was broken is no error but in the report.
+func Run(ctx context.Context, opt Options) (Report, error) {
+	r := Report{System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Seed: opt.Seed, Started: time.Now().UTC().Truncate(time.Second)}
+	begin := time.Now()
+	var chosen []chapter
+	for _, c := range chapters() {
+		if opt.Only == 0 || c.number == opt.Only {
+			chosen = append(chosen, c)
+		}
+	}
+	r.Promises = make([]Promise, len(chosen))
+	var group errgroup.Group
+	if opt.Time > 0 {
+		group.SetLimit(1) // what is measured is to be measured alone
+	}
+	for i, c := range chosen {
+		group.Go(func() (err error) {
+			if r.Promises[i], err = c.run(ctx, opt); err != nil {
+				return fmt.Errorf("promise %d (%s): %w", c.number, c.name, err)
+			}
+			if opt.Done != nil {
+				opt.Done(r.Promises[i])
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return r, err
+	}
+	r.Seconds = rounded(time.Since(begin))
+	return r, nil
+}
+
+func (c chapter) run(ctx context.Context, opt Options) (Promise, error) {
+	dir := filepath.Join(opt.Dir, fmt.Sprint(c.number))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Promise{}, err
+	}
+	t := &trial{exe: opt.Exe, dir: dir, rng: rand.New(rand.NewPCG(opt.Seed, uint64(c.number))), begin: time.Now()}
+	if opt.Time > 0 {
+		share := c.share
+		if opt.Only != 0 {
+			share = 1
+		}
+		t.end = t.begin.Add(time.Duration(share * float64(opt.Time)))
+	}
+	t.ctx = ctx
+	err := c.check(t)
+	if errors.Is(err, errElsewhere) {
+		return Promise{Number: c.number, Name: c.name, Kept: true, Skipped: err.Error()}, nil
+	}
+	if err != nil {
+		return Promise{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Promise{}, err
+	}
+	return Promise{Number: c.number, Name: c.name, Kept: len(t.broken) == 0, Seconds: rounded(time.Since(t.begin)), Figures: t.figures, Broken: t.broken}, nil
+}
+
+func rounded(d time.Duration) float64 {
+	return float64(d.Round(10*time.Millisecond)) / float64(time.Second)
+}
+
+// trial is the check of one promise. Its context is kept in it because every step
+// of every check needs it.
+type trial struct {
+	ctx        context.Context
+	exe, dir   string
+	begin, end time.Time // end is zero in the short form
+
+	mu      sync.Mutex // guards what follows
+	rng     *rand.Rand
+	figures []Figure
+	broken  []string
+}
+
+// goal picks how many times something is to be done.
+func (t *trial) goal(short, long int) int {
+	if t.end.IsZero() {
+		return short
+	}
+	return long
+}
+
+// on reports whether there is time for more.
+func (t *trial) on() bool {
+	return t.ctx.Err() == nil && (t.end.IsZero() || time.Now().Before(t.end))
+}
+
+// spread does something n times on as many lanes at once, until the time is over,
+// and returns how often it was done.
+func (t *trial) spread(lanes, n int, do func(lane, i int)) int {
+	var wg sync.WaitGroup
+	var mu sync.Mutex // guards next
+	next := 0
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next >= n || !t.on() {
+			return 0, false
+		}
+		next++
+		return next - 1, true
+	}
+	for lane := range lanes {
+		wg.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				do(lane, i)
+			}
+		})
+	}
+	wg.Wait()
+	return next
+}
+
+// draw returns a number from the seed.
+func (t *trial) draw(n int) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rng.IntN(n)
+}
+
+// count adds to a figure; figures are shown in the order they are first counted.
+func (t *trial) count(name string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.figures {
+		if t.figures[i].Name == name {
+			t.figures[i].Value += int64(n)
+			return
+		}
+	}
+	t.figures = append(t.figures, Figure{name, int64(n)})
+}
+
+// breaks says that the promise was broken.
+func (t *trial) breaks(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.broken) < 5 {
+		t.broken = append(t.broken, fmt.Sprintf(format, args...))
+	}
+}
