@@ -23,7 +23,8 @@ type world struct {
 	program string // usher
 	home    string
 	entries map[string]string // servers of the configuration
-	extra   int               // servers that were added so far
+	fakes   map[string]*fake.Server
+	extra   int // servers that were added so far
 }
 
 func newWorld(t *testing.T) *world {
@@ -37,7 +38,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, program: filepath.Join(dir, "usher"), home: filepath.Join(dir, "home"), entries: map[string]string{}}
+	w := &world{t: t, program: filepath.Join(dir, "usher"), home: filepath.Join(dir, "home"), entries: map[string]string{}, fakes: map[string]*fake.Server{}}
 	if err := os.Symlink(self, w.program); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,8 @@ func newWorld(t *testing.T) *world {
 // serve starts a server and puts it into the configuration.
 func (w *world) serve(name string, versions ...string) {
 	w.t.Helper()
-	url, stop, err := fake.New(&fake.Options{Name: name, Versions: versions}).Listen()
+	w.fakes[name] = fake.New(&fake.Options{Name: name, Versions: versions})
+	url, stop, err := w.fakes[name].Listen()
 	if err != nil {
 		w.t.Fatal(err)
 	}

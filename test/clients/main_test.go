@@ -31,7 +31,11 @@ func TestMain(m *testing.M) {
 		// from sleeping for a second at their end; not telling it does.
 		"npx": playing, "uvx": playing,
 		"locked": func() { syscall.Exit(standin.Locked(os.Args[1:], os.Stdout, os.Stderr)) },
-		"visit":  func() { syscall.Exit(standin.Visit(os.Args[1:], os.Stderr)) },
+		"agent": func() {
+			fmt.Fprintln(os.Stderr, agentMain(os.Args[1:]))
+			os.Exit(1)
+		},
+		"visit": func() { syscall.Exit(standin.Visit(os.Args[1:], os.Stderr)) },
 	})
 }
 
