@@ -13,7 +13,7 @@ import (
 // Agents hear when servers come, go or change, and when their profile does; those
 // who see nothing of it hear nothing.
 func TestReconfigured(t *testing.T) {
-	one, _ := serve(t, "one", fake.Options{Tools: []fake.Tool{simple("one", "a", "")}})
+	one, _ := serve(t, "one", fake.Options{Tools: []fake.Tool{simple("one", "a", ""), simple("one", "c", "")}})
 	two, _ := serve(t, "two", fake.Options{Tools: []fake.Tool{simple("two", "a", "")}})
 	other, _ := serve(t, "two", fake.Options{Tools: []fake.Tool{simple("two", "b", "")}})
 	profiles := map[string]Profile{"p": {Servers: []string{"one"}}}
@@ -49,10 +49,12 @@ func TestReconfigured(t *testing.T) {
 		sees     View
 		want     []string
 	}{
-		{"a server comes", profiles, []config.Server{one, two}, direct, w.Direct(), []string{"one__a", "two__a"}},
-		{"a server changes", profiles, []config.Server{one, other}, direct, w.Direct(), []string{"one__a", "two__b"}},
+		{"a server comes", profiles, []config.Server{one, two}, direct, w.Direct(), []string{"one__a", "one__c", "two__a"}},
+		{"a server changes", profiles, []config.Server{one, other}, direct, w.Direct(), []string{"one__a", "one__c", "two__b"}},
 		{"a profile changes", map[string]Profile{"p": {Servers: []string{"two"}}}, []config.Server{one, other}, narrow, profile, []string{"two__b"}},
-		{"a server goes", profiles, []config.Server{one}, direct, w.Direct(), []string{"one__a"}},
+		{"a profile goes back", profiles, []config.Server{one, other}, narrow, profile, []string{"one__a", "one__c"}},
+		{"a profile has fewer tools", map[string]Profile{"p": {Tools: []string{"one/c"}}}, []config.Server{one, other}, narrow, profile, []string{"one__c"}},
+		{"a server goes", profiles, []config.Server{one}, direct, w.Direct(), []string{"one__a", "one__c"}},
 	}
 	for _, tt := range steps {
 		configure(tt.profiles, tt.servers...)

@@ -174,6 +174,27 @@ func TestLinkIsCareful(t *testing.T) {
 	}
 }
 
+// What belongs to the entry behind ours stays with it.
+func TestRemoveLeavesTheNeighbours(t *testing.T) {
+	tests := []struct{ client, text, want string }{
+		{"goose", "extensions:\n  a:\n    cmd: x\n  usher:\n    type: stdio\n    cmd: usher\n    args: [serve]\n\n  # of b\n  b:\n    cmd: y\n", "extensions:\n  a:\n    cmd: x\n\n  # of b\n  b:\n    cmd: y\n"},
+		{"continue", "mcpServers:\n  - name: usher\n    command: usher\n    args: [serve]\n  # of b\n  - command: y\n    name: b\nrules: []\n", "mcpServers:\n  # of b\n  - command: y\n    name: b\nrules: []\n"},
+		{"codex", "[mcp_servers.usher]\ncommand = \"usher\"\nargs = [\"serve\"]\n\n[mcp_servers.usher.env]\nA = \"b\"\n\n# of b\n[mcp_servers.b]\ncommand = \"y\"\n", "# of b\n[mcp_servers.b]\ncommand = \"y\"\n"},
+		{"vibe", "[[mcp_servers]]\nname = \"usher\"\ncommand = \"usher\"\nargs = [\"serve\"]\n\n# of b\n[[mcp_servers]]\nname = \"b\"\n", "# of b\n[[mcp_servers]]\nname = \"b\"\n"},
+		{"cursor", "{\"mcpServers\": {\n  \"usher\": {\"command\": \"usher\", \"args\": [\"serve\"]},\n  // of b\n  \"b\": {\"command\": \"y\"}\n}}\n", "{\"mcpServers\": {\n  // of b\n  \"b\": {\"command\": \"y\"}\n}}\n"},
+	}
+	for _, tt := range tests {
+		l := testLinks(t)
+		c, _ := byClient(tt.client)
+		path := c.file0(l.System)
+		write(t, path, tt.text)
+		kinds := mustUnlink(t, l, tt.client)
+		if diff := cmp.Diff(tt.want, read(t, path)); diff != "" || len(kinds) != 1 {
+			t.Errorf("%s: %v (-want +got):\n%s", tt.client, kinds, diff)
+		}
+	}
+}
+
 // A link whose record is lost, or that was made by hand, is undone too.
 func TestUnlinkWithoutRecord(t *testing.T) {
 	l := testLinks(t)
