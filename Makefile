@@ -39,7 +39,7 @@ proof: setup ## the long forms of the tests
 	USHER_SIM_RUNS=1000000 go test -run '^TestSimulation$$' -timeout 60m -count=1 -v ./auth
 
 conformance: setup ## the official MCP conformance suite against usher
-	@go run ./test/conformance
+	@scripts/postgres.sh run go run ./test/conformance
 
 bench: ## measure usher against its promises; writes bench/results.json and docs/performance.md
 	go run ./bench

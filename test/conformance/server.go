@@ -94,6 +94,15 @@ func (l serverLeg) serve(ctx context.Context, usher string) (url string, stop fu
 	if err != nil {
 		return "", nil, err
 	}
+	if l.replicas > 0 {
+		base, more, err := startReplicas(ctx, usher, home, file, l.replicas)
+		stops = append(stops, more...)
+		if err != nil {
+			stop()
+			return "", nil, err
+		}
+		return local(base) + "/servers/conf/mcp", stop, nil
+	}
 	if err = os.WriteFile(filepath.Join(home, "mcp.json"), file, 0o600); err != nil {
 		return "", nil, err
 	}

@@ -3,10 +3,13 @@ package main
 // serverLeg is a pass of the suite over `usher serve` with a fixture behind it.
 type serverLeg struct {
 	leg
-	fixture string            // the server behind usher
-	joined  bool              // through the endpoint that joins servers, names mapped back
-	direct  bool              // the fixture itself, without usher: what there is to keep
-	known   map[string]string // scenarios that cannot pass, and why
+	fixture string // the server behind usher
+	joined  bool   // through the endpoint that joins servers, names mapped back
+	// replicas is how many ushers on one PostgreSQL take requests in turn; 0 is one
+	// usher by itself.
+	replicas int
+	direct   bool              // the fixture itself, without usher: what there is to keep
+	known    map[string]string // scenarios that cannot pass, and why
 }
 
 // serverLegs lists what is judged of usher as a server: each shape of a server
@@ -25,6 +28,7 @@ func serverLegs(floors floors, all bool) []serverLeg {
 		legs = append(legs, l)
 	}
 	joined := func(l *serverLeg) { l.joined, l.via = true, l.via+"-joined" }
+	several := func(l *serverLeg) { l.replicas, l.via = 2, l.via+"-replicas" }
 	direct := func(l *serverLeg) { l.direct, l.via = true, l.via+"-direct" }
 	for _, shape := range []struct{ fixture, revision string }{
 		{goStdio, older}, {goStdio, modern}, {goStateful, older}, {goStateless, modern}, {tsDual, older}, {tsDual, modern},
@@ -35,6 +39,8 @@ func serverLegs(floors floors, all bool) []serverLeg {
 		add(shape.fixture, shape.revision, nil)
 		add(shape.fixture, shape.revision, joined)
 	}
+	add(tsDual, modern, several)
+	add(tsDual, older, several)
 	if !all {
 		return legs
 	}

@@ -1,0 +1,101 @@
+package replicas
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// balancer carries connections to replicas in turn. It knows nothing of HTTP, asks
+// nobody whether they are well, and goes on to the next one when one refuses.
+type balancer struct {
+	addr string
+	to   []*replica
+
+	mu   sync.Mutex // guards what follows
+	next int
+	open map[net.Conn]bool // connections to replicas
+	cut  int               // connections that a kill ended
+}
+
+func newBalancer(t *testing.T, to []*replica) *balancer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &balancer{addr: l.Addr().String(), to: to, open: map[net.Conn]bool{}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { b.carry(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		b.mu.Lock()
+		for c := range b.open {
+			_ = c.Close()
+		}
+		b.mu.Unlock()
+		wg.Wait()
+	})
+	return b
+}
+
+func (b *balancer) carry(near net.Conn) {
+	defer func() { _ = near.Close() }()
+	far, r, lives := b.dial()
+	if far == nil {
+		return
+	}
+	defer func() {
+		b.mu.Lock()
+		delete(b.open, far)
+		if now := r.kills.Load(); now != lives || now%2 == 1 {
+			b.cut++
+		}
+		b.mu.Unlock()
+		_ = far.Close()
+	}()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(far, near) // either end may go at any time
+		_ = far.Close()
+	}()
+	_, _ = io.Copy(near, far)
+	_ = near.Close()
+	<-done
+}
+
+// dial connects to the next replica that accepts, and says how far its kills had
+// come before.
+func (b *balancer) dial() (net.Conn, *replica, int64) {
+	for range b.to {
+		b.mu.Lock()
+		r := b.to[b.next%len(b.to)]
+		b.next++
+		b.mu.Unlock()
+		lives := r.kills.Load()
+		c, err := net.Dial("tcp", r.addr)
+		if err == nil {
+			b.mu.Lock()
+			b.open[c] = true
+			b.mu.Unlock()
+			return c, r, lives
+		}
+	}
+	return nil, nil, 0
+}
+
+func (b *balancer) wasCut() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cut
+}
