@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -168,9 +169,10 @@ func calls(ctx context.Context, l *lab) ([]row, error) {
 		for _, n := range clientCounts() {
 			fmt.Fprintf(l.log, "calls: %s, %d clients\n", era, n)
 			ld := load{legacy: era == "legacy", clients: n, size: 256, tool: "echo"}
-			done := l.profile(ctx, a, fmt.Sprintf("%s-%d", era, n))
 			scores, err := l.duel(ctx, a.all, ld, pick(l, 9, 3), pick(l, time.Second, 400*time.Millisecond))
-			done()
+			if err == nil {
+				err = l.profile(ctx, a.all[0], ld, fmt.Sprintf("%s-%d", era, n))
+			}
 			if err != nil {
 				a.close()
 				return rows, err
@@ -228,33 +230,38 @@ func callRows(at string, scores map[string][]score) []row {
 	return rows
 }
 
-// profile records where usher spends its time, while it is measured.
-func (l *lab) profile(ctx context.Context, a *arena, name string) (done func()) {
-	i := slices.IndexFunc(a.all, func(c contestant) bool { return c.name == byUsher })
-	if l.profiles == "" || i < 0 {
-		return func() {}
+// profile records where usher spends its time and memory, in a stretch of its own:
+// recording costs, too.
+func (l *lab) profile(ctx context.Context, c contestant, ld load, name string) error {
+	if l.profiles == "" {
+		return nil
 	}
-	get := func(what, suffix string) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.all[i].aside+"/debug/pprof/"+what, nil)
-		if err != nil {
-			return
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			fmt.Fprintln(l.log, "profile:", err)
-			return
-		}
-		defer func() { _ = resp.Body.Close() }()
-		data, _ := io.ReadAll(resp.Body)
-		_ = os.WriteFile(filepath.Join(l.profiles, name+suffix), data, 0o644)
-	}
-	finished := make(chan struct{})
+	seconds := pick(l, 10, 5)
+	failed := make(chan error, 1)
 	go func() {
-		defer close(finished)
-		get(fmt.Sprintf("profile?seconds=%d", pick(l, 8, 4)), ".cpu.prof")
+		_, err := round(ctx, c, ld, time.Duration(seconds)*time.Second)
+		failed <- err
 	}()
-	return func() {
-		<-finished
-		get("allocs", ".allocs.prof")
+	err := l.fetchProfile(ctx, c, fmt.Sprintf("profile?seconds=%d", seconds-1), name+".cpu.prof")
+	if err == nil {
+		err = l.fetchProfile(ctx, c, "allocs", name+".allocs.prof")
 	}
+	return errors.Join(err, <-failed)
+}
+
+func (l *lab) fetchProfile(ctx context.Context, c contestant, what, file string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.aside+"/debug/pprof/"+what, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := aside.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(l.profiles, file), data, 0o644)
 }

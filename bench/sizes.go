@@ -14,9 +14,10 @@ func large(ctx context.Context, l *lab) ([]row, error) {
 	}
 	defer a.close()
 	ld := load{clients: 16, size: 64 << 10, tool: "echo"}
-	done := l.profile(ctx, a, "large")
 	scores, err := l.duel(ctx, a.all, ld, pick(l, 9, 3), pick(l, time.Second, 400*time.Millisecond))
-	done()
+	if err == nil {
+		err = l.profile(ctx, a.all[0], ld, "large")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +71,10 @@ func stdio(ctx context.Context, l *lab) ([]row, error) {
 	both := []contestant{child, {overHTTP, usher, "servers/echo/mcp"}}
 	ld := load{clients: 16, size: 256, tool: "echo"}
 	rounds, d := pick(l, 9, 3), pick(l, time.Second, 400*time.Millisecond)
-	done := l.profile(ctx, &arena{all: []contestant{{byUsher, usher, ""}}}, "stdio")
 	scores, err := l.duel(ctx, both, ld, rounds, d)
-	done()
+	if err == nil {
+		err = l.profile(ctx, child, ld, "stdio")
+	}
 	if err != nil {
 		return nil, err
 	}
