@@ -100,7 +100,7 @@ type Host struct {
 	placeholders config.Lookup
 
 	started   time.Time
-	transport *http.Transport // nil when it belongs to the caller
+	transport *upstream.Transport // nil when it belongs to the caller
 	rings     rings
 	called    activity
 	closing   sync.Once

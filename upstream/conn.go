@@ -150,6 +150,8 @@ func (c *Conn) Close() error {
 type Request struct {
 	Method string
 	Params []byte // raw JSON object, nil for none
+	// Read is what was read of Params, where that has been done.
+	Read wire.Reading
 	// OnNotification hears what belongs to this request: progress (with the
 	// caller's own token), log messages on its stream. It must not block.
 	OnNotification func(wire.Message)
@@ -182,11 +184,20 @@ func (c *Conn) do(ctx context.Context, req Request, version string) (result []by
 
 // perform sends a prepared exchange and waits for its outcome.
 func (c *Conn) perform(ctx context.Context, x *exchange) ([]byte, error) {
+	wait := ctx
+	if _, posts := c.link.(*httpLink); posts {
+		// The POST ends with the exchange: when the connection is closed, or the
+		// answer comes on the session's own stream.
+		var stop context.CancelFunc
+		wait, stop = context.WithCancel(ctx)
+		defer stop()
+		x.wake = stop
+	}
 	if err := c.router.add(x); err != nil {
 		return nil, err
 	}
 	defer c.router.remove(x.id)
-	m, err := c.link.roundTrip(ctx, x)
+	m, err := c.link.roundTrip(wait, x)
 	if err != nil {
 		if ctx.Err() != nil {
 			c.cancel(x, context.Cause(ctx))
@@ -204,7 +215,7 @@ func (c *Conn) perform(ctx context.Context, x *exchange) ([]byte, error) {
 
 // exchange prepares the message: `_meta` for the era, headers, progress token.
 func (c *Conn) exchange(req Request, version string) (*exchange, error) {
-	p, werr := wire.ReadParams(req.Params)
+	p, werr := req.Read.Params(req.Params)
 	if werr != nil {
 		return nil, werr
 	}
@@ -212,9 +223,10 @@ func (c *Conn) exchange(req Request, version string) (*exchange, error) {
 		id: c.nextID.Add(1), version: version, method: req.Method, notify: req.OnNotification, respond: req.OnRequest,
 		reply: make(chan outcome, 1),
 	}
-	edits := c.metaEdits(p.Meta, version)
-	if token, ok := jsonx.Get(p.Meta, wire.MetaProgress); ok {
-		x.token = token
+	m := readMeta(p.Meta)
+	edits := c.metaEdits(p.Meta, &m, version)
+	if m.token != nil {
+		x.token = m.token
 		edits = append(edits, jsonx.Edit{Key: wire.MetaProgress, Value: strconv.AppendInt(nil, x.id, 10)})
 	}
 	params := wire.EditMeta(req.Params, edits...)
@@ -225,20 +237,47 @@ func (c *Conn) exchange(req Request, version string) (*exchange, error) {
 	return x, nil
 }
 
-// metaEdits are the changes that make `_meta` fit the server's era. A caller's own
-// client info and capabilities stand: a gateway speaks for its agent.
-func (c *Conn) metaEdits(meta []byte, version string) []jsonx.Edit {
+// sentMeta is what a caller's `_meta` says that concerns the connection.
+type sentMeta struct {
+	version, token []byte // raw, nil when absent
+	info, caps     bool
+}
+
+func readMeta(meta []byte) sentMeta {
+	var s sentMeta
+	for m := jsonx.Object(meta); m.Next(); {
+		switch string(m.Key) {
+		case wire.MetaVersion:
+			s.version = m.Value
+		case wire.MetaClientInfo:
+			s.info = true
+		case wire.MetaClientCaps:
+			s.caps = true
+		case wire.MetaProgress:
+			s.token = m.Value
+		}
+	}
+	return s
+}
+
+// metaEdits are the changes that make `_meta` fit the server's era, none where it
+// fits. A caller's own client info and capabilities stand: a gateway speaks for its
+// agent.
+func (c *Conn) metaEdits(meta []byte, sent *sentMeta, version string) []jsonx.Edit {
 	if !wire.Modern(version) {
 		if meta == nil {
 			return nil
 		}
 		return []jsonx.Edit{{Key: wire.MetaVersion}, {Key: wire.MetaClientInfo}, {Key: wire.MetaClientCaps}, {Key: wire.MetaLogLevel}}
 	}
-	edits := []jsonx.Edit{{Key: wire.MetaVersion, Value: jsonx.Quote(version)}}
-	if _, ok := jsonx.Get(meta, wire.MetaClientInfo); !ok {
+	var edits []jsonx.Edit
+	if said, ok := jsonx.Text(sent.version); !ok || said != version {
+		edits = append(edits, jsonx.Edit{Key: wire.MetaVersion, Value: jsonx.Quote(version)})
+	}
+	if !sent.info {
 		edits = append(edits, jsonx.Edit{Key: wire.MetaClientInfo, Value: c.opt.clientInfo()})
 	}
-	if _, ok := jsonx.Get(meta, wire.MetaClientCaps); !ok {
+	if !sent.caps {
 		edits = append(edits, jsonx.Edit{Key: wire.MetaClientCaps, Value: c.opt.Capabilities})
 	}
 	return edits

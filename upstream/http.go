@@ -23,35 +23,14 @@ import (
 // errRedirect refuses a redirect that would carry a request to another origin.
 var errRedirect = errors.New("redirect to another origin refused")
 
-// NewTransport returns an HTTP transport fit for many upstream servers: kept-alive
-// connections for concurrent calls, proxies from the environment, verified TLS,
-// dead peers noticed.
-func NewTransport() *http.Transport {
-	d := &net.Dialer{
-		Timeout:         10 * time.Second,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 3},
-	}
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           d.DialContext,
-		ForceAttemptHTTP2:     true,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		MaxIdleConns:          512,
-		MaxIdleConnsPerHost:   64,
-		IdleConnTimeout:       90 * time.Second,
-
-		MaxResponseHeaderBytes: 256 << 10,
-		DisableCompression:     true, // answers are bounded by their size on the wire
-	}
-}
-
 // httpLink speaks Streamable HTTP: with sessions in the older era, without in the
 // modern one.
 type httpLink struct {
 	c       *Conn
-	client  *http.Client
-	owned   *http.Transport // nil when the transport belongs to the caller
+	rt      http.RoundTripper
+	client  *http.Client  // rt with redirects
+	to      *http.Request // what every request is made from; nil when the URL cannot be read
+	owned   *Transport    // nil when the transport belongs to the caller
 	session atomic.Pointer[string]
 	renewal singleflight.Group
 	closed  chan struct{}
@@ -66,7 +45,8 @@ func newHTTPLink(c *Conn) *httpLink {
 		l.owned = NewTransport()
 		rt = l.owned
 	}
-	l.client = newClient(rt)
+	l.rt, l.client = rt, newClient(rt)
+	l.to, _ = http.NewRequest(http.MethodPost, c.server.URL, nil) // post says what is wrong with it
 	return l
 }
 
@@ -85,9 +65,6 @@ func newClient(rt http.RoundTripper) *http.Client {
 }
 
 func (l *httpLink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
-	ctx, stop := l.bound(ctx)
-	defer stop()
-	x.wake = stop
 	m, err := l.exchange(ctx, x)
 	if err != nil {
 		// The answer may have come on the session's own stream meanwhile.
@@ -143,18 +120,29 @@ func drain(body io.ReadCloser) {
 }
 
 func (l *httpLink) post(ctx context.Context, body []byte, header http.Header, version string, session *string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.c.server.URL, bytes.NewReader(body))
-	if err != nil {
-		return nil, l.transport("connect", false, err)
+	if l.to == nil {
+		_, err := url.Parse(l.c.server.URL)
+		return nil, l.transport("connect", false, urlCause(err))
 	}
+	req := l.to.WithContext(ctx)
+	req.Header = make(http.Header, 8)
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, _ = req.GetBody()
+	req.ContentLength = int64(len(body))
 	l.setHeader(req, version, session)
 	for name, values := range header {
 		req.Header[name] = values
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header["Content-Type"] = typeJSON
+	req.Header["Accept"] = acceptBoth
 	return l.do(req)
 }
+
+// Values of headers that are always the same.
+var (
+	typeJSON   = []string{"application/json"}
+	acceptBoth = []string{"application/json, text/event-stream"}
+)
 
 // setHeader puts on what every request carries: configured headers first, so that
 // they cannot replace the protocol's own.
@@ -176,7 +164,7 @@ func (l *httpLink) do(req *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%s: %w", l.c.server.Name, err)
 		}
 	}
-	resp, err := l.client.Do(req)
+	resp, err := l.roundTripOnce(req)
 	if err == nil {
 		return resp, nil
 	}
@@ -191,6 +179,26 @@ func (l *httpLink) do(req *http.Request) (*http.Response, error) {
 		op, written = "connect", false
 	}
 	return nil, l.transport(op, written, urlCause(err))
+}
+
+// roundTripOnce sends a request. A server that wants it elsewhere has not carried it
+// out, so it is asked once more in the way that follows redirects.
+func (l *httpLink) roundTripOnce(req *http.Request) (*http.Response, error) {
+	if req.URL.User != nil {
+		return l.client.Do(req) // which makes a header of it
+	}
+	resp, err := l.rt.RoundTrip(req)
+	if err != nil || resp.StatusCode/100 != 3 || resp.Header.Get("Location") == "" {
+		return resp, err
+	}
+	drain(resp.Body)
+	if req.GetBody != nil {
+		req = req.Clone(req.Context())
+		if req.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return l.client.Do(req)
 }
 
 // urlCause drops the URL from an error of net/http: it may carry a secret.
