@@ -127,6 +127,27 @@ func TestBudgetIsSharedBetweenProcesses(t *testing.T) {
 	})
 }
 
+// TestBudgetOfABusyProcess: who uses reservations up quickly gets larger ones, so
+// that the store is not asked all the time; after a pause they are small again.
+func TestBudgetOfABusyProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newCounting()
+		b := budgetsOf(store, config.Budgets{Total: config.Budget{Calls: 1 << 30, Window: time.Hour}})
+		if ok, err := spend(t, b, "s", 1<<20); ok != 1<<20 {
+			t.Fatalf("%d calls, %v", ok, err)
+		}
+		if n := store.adds.Load(); n > 7+1<<20/maxChunk {
+			t.Errorf("the store was asked %d times", n)
+		}
+		time.Sleep(briefly)
+		w := b.total.window.Load()
+		w.left.Store(0)
+		if _, err := spend(t, b, "s", 1); err != nil || w.chunk != firstChunk {
+			t.Errorf("%d are reserved after a pause, %v", w.chunk, err)
+		}
+	})
+}
+
 func TestBudgetGivesBackWhatIsUnused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newCounting()

@@ -127,6 +127,8 @@ type Call struct {
 	// Params are the whole params of the call as an agent sent them, for what
 	// must arrive unchanged. They replace Arguments, and their name must be Tool.
 	Params []byte
+	// Read is what was read of Params, where that has been done.
+	Read wire.Reading
 
 	// OnNotification hears what belongs to the call, such as progress. It must
 	// not block.
@@ -224,12 +226,12 @@ func (g *Gate) do(ctx context.Context, k Key, req Request) (Result, error) {
 }
 
 func (g *Gate) doCall(ctx context.Context, k Key, req Request) (Result, error) {
-	p, werr := wire.ReadParams(req.Params)
+	p, werr := req.Read.Params(req.Params)
 	if werr != nil {
 		return Result{}, werr
 	}
 	return g.Call(ctx, Call{
-		Key: k, Tool: p.Name, Params: req.Params, Timeout: req.Timeout,
+		Key: k, Tool: p.Name, Params: req.Params, Read: wire.ReadingOf(req.Params, p), Timeout: req.Timeout,
 		OnNotification: req.OnNotification, OnRequest: req.OnRequest, Answer: req.Answer,
 	})
 }

@@ -39,14 +39,14 @@ func (q *query) fill(c *Call, tool string) error {
 		q.request.Params = params
 		return err
 	}
-	p, werr := wire.ReadParams(c.Params)
+	p, werr := c.Read.Params(c.Params)
 	switch {
 	case werr != nil:
 		return werr
 	case p.Name != c.Tool:
 		return wire.Errorf(wire.CodeHeaderMismatch, "the call is for %q, but its params name %q", c.Tool, p.Name)
 	}
-	q.request.Params = c.Params
+	q.request.Params, q.request.Read = c.Params, wire.ReadingOf(c.Params, p)
 	if tool != c.Tool {
 		q.request.Params = jsonx.Set(c.Params, "name", jsonx.Quote(tool))
 	}

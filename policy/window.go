@@ -29,10 +29,16 @@ type window struct {
 	debt    int64         // granted while the counter could not be reached
 	retry   time.Time     // spent: ask again then, others may have given back
 	swept   bool          // counters of earlier windows are removed
+	chunk   int64         // reserved the last time
+	asked   time.Time     // when that was
 }
 
+// A reservation is small, so that little is lost with a process that dies, unless
+// the last one did not even hold for briefly: then it is twice as large.
 const (
-	maxChunk     = 64
+	firstChunk   = 64
+	maxChunk     = 8192
+	briefly      = time.Second
 	storeTimeout = 2 * time.Second
 )
 
@@ -84,7 +90,7 @@ func (w *window) reserve(ctx context.Context, b *budgets, now time.Time) (bool, 
 	if now.Before(w.retry) {
 		return false, nil
 	}
-	n := w.ask(ctx, b)
+	n := w.ask(ctx, b, w.nextChunk(now))
 	if n <= 0 {
 		w.retry = now.Add(time.Second)
 		return false, nil
@@ -94,15 +100,14 @@ func (w *window) reserve(ctx context.Context, b *budgets, now time.Time) (bool, 
 	return true, nil
 }
 
-// ask returns how many calls may be used.
-func (w *window) ask(ctx context.Context, b *budgets) int64 {
+// ask returns how many calls may be used, of chunk that are wanted.
+func (w *window) ask(ctx context.Context, b *budgets, chunk int64) int64 {
 	if b.store == nil {
 		w.counted.Store(w.limit)
 		return w.limit - w.granted
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	chunk := w.chunk()
 	sum, err := b.store.Add(ctx, w.key(), chunk+w.debt)
 	if err != nil {
 		// Calls go on while the store is away; this process then keeps to the
@@ -125,10 +130,16 @@ func (w *window) ask(ctx context.Context, b *budgets) int64 {
 	return chunk - over
 }
 
-// chunk is how much to reserve at once: less when little is left, so that several
-// processes can use a budget up to its end.
-func (w *window) chunk() int64 {
-	chunk := min(maxChunk, max(1, w.limit/16))
+// nextChunk is how much to reserve at once: less when little is left, so that
+// several processes can use a budget up to its end.
+func (w *window) nextChunk(now time.Time) int64 {
+	if w.chunk == 0 || now.Sub(w.asked) >= briefly {
+		w.chunk = firstChunk
+	} else {
+		w.chunk = min(2*w.chunk, maxChunk)
+	}
+	w.asked = now
+	chunk := min(w.chunk, max(1, w.limit/16))
 	return min(chunk, max(1, (w.limit-w.counted.Load())/4))
 }
 
