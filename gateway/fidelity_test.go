@@ -31,6 +31,9 @@ func TestFidelity(t *testing.T) {
 		for _, version := range []string{wire.Newest, wire.NewestLegacy, wire.V20250326} {
 			a := newAgent(t, s.url+"/servers/f/mcp", version, `{}`)
 			list := a.do(long(t), wire.MethodToolsList, `{}`, nil)
+			if list.err != nil {
+				t.Fatalf("server modern %t, agent %s: list: %v", modern, version, list.err)
+			}
 			for _, sample := range fake.Corpus() {
 				where := fmt.Sprintf("server modern %t, agent %s, %s", modern, version, sample.Name)
 				if !bytes.Contains(list.result, sample.Tool) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,16 +106,13 @@ func TestListen(t *testing.T) {
 			string(got) != `{"toolsListChanged":true,"resourceSubscriptions":["fake://readme"]}` {
 			t.Fatalf("first: %s", ack.Raw)
 		}
-		for touched := false; !touched; { // a subscription may take a moment at the server
-			f.Touch("fake://readme")
-			f.SetTools(fake.DefaultTools()[:5])
+		quiet := keepChanging(f) // a subscription may take a moment at the server
+		for touched, changed := false, false; !touched || !changed; {
 			m := next()
-			touched = m.Method == wire.MethodNotifyUpdated
+			touched = touched || m.Method == wire.MethodNotifyUpdated
+			changed = changed || m.Method == wire.MethodNotifyTools
 		}
-		for changed := false; !changed; {
-			m := next()
-			changed = m.Method == wire.MethodNotifyTools
-		}
+		quiet()
 		s.gateway.Drain()
 		for ended := false; !ended; {
 			m := next()
@@ -126,6 +124,29 @@ func TestListen(t *testing.T) {
 		if _, ok := read(); ok {
 			t.Error("more after the end")
 		}
+	}
+}
+
+// keepChanging changes a resource and the list of tools every moment until stop is
+// called.
+func keepChanging(f *fake.Server) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for n := 5; ctx.Err() == nil; n = 11 - n {
+			f.Touch("fake://readme")
+			f.SetTools(fake.DefaultTools()[:n])
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
 	}
 }
 

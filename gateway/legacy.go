@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -116,27 +117,17 @@ func (g *Gateway) session(w http.ResponseWriter, r *http.Request, id Identity, e
 }
 
 // answerOne runs a request and answers it. When the agent leaves meanwhile the
-// answer is kept, if there is a stream that it can come back to.
+// request goes on, and the answer is kept if there is a stream that the agent can
+// come back to.
 func (g *Gateway) answerOne(r *http.Request, s *session, p *reply, m *wire.Message) {
-	done, left := make(chan answer), make(chan struct{})
-	if !g.spawn(func() {
-		a := s.serve(m, p)
-		select {
-		case done <- a:
-		case <-left:
-			g.finish(s, p, m, a)
-		}
-	}) {
+	if !g.enterWork() {
 		p.leave()
 		return
 	}
-	select {
-	case a := <-done:
-		g.finish(s, p, m, a)
-	case <-r.Context().Done():
-		p.leave()
-		close(left)
-	}
+	defer context.AfterFunc(r.Context(), p.leave)()
+	a := s.serve(m, p)
+	g.wg.Done()
+	g.finish(s, p, m, a)
 }
 
 func (g *Gateway) finish(s *session, p *reply, m *wire.Message, a answer) {

@@ -12,14 +12,15 @@ import (
 
 // request is one request of the modern era, on any transport.
 type request struct {
-	end    *endpoint
-	id     wire.ID
-	method string
-	params []byte
-	p      wire.Params
-	agent  surface.Agent
-	level  string // the least log level the agent wants to hear, empty for none
-	out    outlet
+	end     *endpoint
+	id      wire.ID
+	method  string
+	params  []byte
+	p       wire.Params
+	reading wire.Reading // p, as read of params
+	agent   surface.Agent
+	level   string // the least log level the agent wants to hear, empty for none
+	out     outlet
 }
 
 // isModern tells the era of a message over HTTP: the modern one says its version in
@@ -82,7 +83,7 @@ func (q *request) read(h http.Header) *wire.Error {
 	if bad != nil {
 		return bad
 	}
-	q.p = p
+	q.p, q.reading = p, wire.ReadingOf(q.params, p)
 	if p.Meta == nil {
 		return wire.Errorf(wire.CodeInvalidParams, "_meta is missing; it must carry %s and %s", wire.MetaVersion, wire.MetaClientCaps)
 	}

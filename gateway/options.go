@@ -182,6 +182,17 @@ func (g *Gateway) spawn(f func()) bool {
 	return true
 }
 
+// enterWork counts what Close waits for until wg.Done. False: it is too late.
+func (g *Gateway) enterWork() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.wg.Add(1)
+	return true
+}
+
 // Ready reports whether the gateway takes requests and is not about to end.
 func (g *Gateway) Ready() bool {
 	select {

@@ -201,7 +201,7 @@ func (p *reply) finish(status int, message []byte) bool {
 	p.wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.broken
+	return !p.broken && !p.away
 }
 
 // leave lets go of the connection: the agent is gone, or gets no answer. What is

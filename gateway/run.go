@@ -42,7 +42,7 @@ func (g *Gateway) run(ctx context.Context, q *request) answer {
 	if asks(q.method) && capable(q.agent.Capabilities) {
 		return g.runParkable(ctx, q)
 	}
-	result, err := q.end.view.Do(ctx, q.agent, surface.Request{Method: q.method, Params: q.params, OnNotification: q.notifier()})
+	result, err := q.end.view.Do(ctx, q.agent, surface.Request{Method: q.method, Params: q.params, Read: q.reading, OnNotification: q.notifier()})
 	return g.settle(ctx, q, result, err)
 }
 

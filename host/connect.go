@@ -21,6 +21,19 @@ var (
 	errStale = errors.New("the attempt to connect was given up")
 )
 
+// ready returns the connection for one more user if it is there and lives, else nil.
+func (u *unit) ready() *live {
+	l, _, err := u.hold()
+	if err != nil || l == nil {
+		return nil
+	}
+	if over(l.conn.Done()) {
+		u.release(l)
+		return nil
+	}
+	return l
+}
+
 // acquire returns the connection for one more user, dialling if there is none. All
 // who wait share one dial, which none of them can cancel alone.
 func (u *unit) acquire(ctx context.Context) (*live, error) {

@@ -23,31 +23,52 @@ func (e *timeoutError) Is(target error) bool { return target == context.Deadline
 // their time is not the server's.
 type patience struct {
 	around *patience // of the whole operation that the call is part of; may be nil
-	cancel context.CancelCauseFunc
+	parent context.Context
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex      // guards what follows
+	ctx     context.Context // nil until somebody needs it
+	cancel  context.CancelCauseFunc
 	timer   *time.Timer
+	whole   time.Duration
 	left    time.Duration
-	since   time.Time // when the timer was last started
+	since   time.Time // since when left runs out
 	resting int
 	ended   bool
+}
+
+// newPatience is a deadline after d. It costs next to nothing until its context is
+// asked for. end must be called.
+func newPatience(parent context.Context, d time.Duration, around *patience) *patience {
+	return &patience{around: around, parent: parent, whole: d, left: d, since: time.Now()}
 }
 
 // withPatience returns a context that ends after d, with a *timeoutError as its
 // cause. end must be called.
 func withPatience(ctx context.Context, d time.Duration, around *patience) (context.Context, *patience) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	p := &patience{around: around, cancel: cancel, left: d, since: time.Now()}
-	p.timer = time.AfterFunc(d, func() { cancel(&timeoutError{d}) })
-	return ctx, p
+	p := newPatience(ctx, d, around)
+	return p.context(), p
+}
+
+// context ends when the patience does.
+func (p *patience) context() context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx == nil {
+		p.ctx, p.cancel = context.WithCancelCause(p.parent)
+		p.timer = time.AfterFunc(max(p.left-time.Since(p.since), 0), func() { p.cancel(&timeoutError{p.whole}) })
+	}
+	return p.ctx
 }
 
 func (p *patience) end() {
 	p.mu.Lock()
 	p.ended = true
-	p.timer.Stop()
+	begun := p.ctx != nil
 	p.mu.Unlock()
-	p.cancel(context.Canceled)
+	if begun {
+		p.timer.Stop()
+		p.cancel(context.Canceled)
+	}
 }
 
 func (p *patience) rest() {
@@ -57,7 +78,7 @@ func (p *patience) rest() {
 	p.around.rest()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.resting++; p.resting == 1 && p.timer.Stop() {
+	if p.resting++; p.resting == 1 && (p.timer == nil || p.timer.Stop()) {
 		p.left -= time.Since(p.since)
 	}
 }
@@ -69,8 +90,11 @@ func (p *patience) resume() {
 	p.around.resume()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.resting--; p.resting == 0 && !p.ended {
-		p.since = time.Now()
+	if p.resting--; p.resting > 0 || p.ended {
+		return
+	}
+	p.since = time.Now()
+	if p.timer != nil {
 		p.timer.Reset(max(p.left, 0))
 	}
 }

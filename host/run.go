@@ -39,13 +39,16 @@ type tries struct {
 // run does op, once more where that is safe or nothing was done yet.
 func (u *unit) run(ctx context.Context, op operation) error {
 	// A request waits for a connection and for its answer, never longer.
-	all, p := withPatience(ctx, u.srv.Timeouts.Connect+op.timeout, nil)
+	p := newPatience(ctx, u.srv.Timeouts.Connect+op.timeout, nil)
 	defer p.end()
 	var t tries
 	for {
-		o := u.attempt(ctx, all, p, op)
+		o := u.attempt(ctx, p, op)
 		t.sent = t.sent || o.sent
-		if o.err == nil || !u.again(all, p, op, o, &t) {
+		if o.err == nil {
+			return nil
+		}
+		if !u.again(p.context(), p, op, o, &t) {
 			return u.explain(op, o, t)
 		}
 		if t.first == nil {
@@ -56,17 +59,23 @@ func (u *unit) run(ctx context.Context, op operation) error {
 }
 
 // attempt is one try: permission, connection, request, and what it teaches.
-func (u *unit) attempt(caller, ctx context.Context, around *patience, op operation) outcome {
+func (u *unit) attempt(caller context.Context, around *patience, op operation) outcome {
 	t, err := u.admit()
 	if err != nil {
 		return outcome{kind: local, err: err, barred: true}
 	}
-	l, err := u.acquire(ctx)
-	if err != nil {
-		return u.noConnection(caller, t, err)
+	// A connection that is there leaves nothing to wait for but the answer, which
+	// has the shorter deadline.
+	parent := caller
+	l := u.ready()
+	if l == nil {
+		parent = around.context()
+		if l, err = u.acquire(parent); err != nil {
+			return u.noConnection(caller, t, err)
+		}
 	}
 	defer u.release(l)
-	call, p := withPatience(ctx, op.timeout, around)
+	call, p := withPatience(parent, op.timeout, around)
 	defer p.end()
 	l.calls.Add(1)
 	defer l.calls.Add(-1)

@@ -28,10 +28,11 @@ func (d *direct) Info(context.Context, Agent) (Info, error) {
 // Do implements [View].
 func (d *direct) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
 	a = d.agent(a)
-	p, werr := wire.ReadParams(r.Params)
+	p, werr := r.Read.Params(r.Params)
 	if werr != nil {
 		return nil, werr
 	}
+	r.Read = wire.ReadingOf(r.Params, p)
 	switch r.Method {
 	case wire.MethodPing:
 		return emptyResult(a), nil

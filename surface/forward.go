@@ -47,12 +47,12 @@ func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool str
 func (s *Surface) pass(ctx context.Context, k policy.Key, tool string, r *Request) (policy.Result, error) {
 	if r.Method == wire.MethodToolsCall {
 		return s.gate.Call(ctx, policy.Call{
-			Key: k, Tool: tool, Params: r.Params,
+			Key: k, Tool: tool, Params: r.Params, Read: r.Read,
 			OnNotification: r.OnNotification, OnRequest: r.OnRequest,
 		})
 	}
 	var q policy.Request
-	q.Method, q.Params, q.OnNotification, q.OnRequest = r.Method, r.Params, r.OnNotification, r.OnRequest
+	q.Method, q.Params, q.Read, q.OnNotification, q.OnRequest = r.Method, r.Params, r.Read, r.OnNotification, r.OnRequest
 	return s.gate.Do(ctx, k, q)
 }
 

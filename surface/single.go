@@ -78,10 +78,11 @@ func (v *single) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
 	if err := v.inScope(a); err != nil {
 		return nil, err
 	}
-	p, werr := wire.ReadParams(r.Params)
+	p, werr := r.Read.Params(r.Params)
 	if werr != nil {
 		return nil, werr
 	}
+	r.Read = wire.ReadingOf(r.Params, p)
 	switch r.Method {
 	case wire.MethodPing:
 		return emptyResult(a), nil

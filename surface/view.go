@@ -43,6 +43,8 @@ type Request struct {
 	Method string
 	// Params are raw, as the agent sent them, with `_meta`. Nil: there are none.
 	Params []byte
+	// Read is what was read of Params, where that has been done.
+	Read wire.Reading
 	// OnNotification hears what belongs to the request: progress with the agent's
 	// own token, log messages. It must not block. Nil: nobody does.
 	OnNotification func(wire.Message)

@@ -57,6 +57,25 @@ func ReadParams(params []byte) (Params, *Error) {
 	return p, nil
 }
 
+// Reading is of params that were read already, for those further on who have to know
+// the same of the same bytes. The zero value and nil know nothing.
+type Reading struct {
+	of []byte
+	p  Params
+}
+
+// ReadingOf keeps what was read of params.
+func ReadingOf(params []byte, p Params) Reading { return Reading{of: params, p: p} }
+
+// Params is [ReadParams], done again only where params are not the very bytes that
+// were read before.
+func (k *Reading) Params(params []byte) (Params, *Error) {
+	if k != nil && len(params) > 0 && len(k.of) == len(params) && &k.of[0] == &params[0] {
+		return k.p, nil
+	}
+	return ReadParams(params)
+}
+
 func paramIndex(key []byte) int {
 	for i := range paramKeys {
 		if paramKeys[i] == string(key) {
@@ -126,6 +145,9 @@ func (p *Params) NameFor(method string) (string, bool) {
 // else keeps its bytes but for white space between members. A `_meta` that ends up
 // empty and was not there before is not added. Params that are no object become one.
 func EditMeta(params []byte, edits ...jsonx.Edit) []byte {
+	if len(edits) == 0 && jsonx.TypeOf(params) == "object" {
+		return params
+	}
 	meta, had := jsonx.Get(params, "_meta")
 	edited := jsonx.Apply(meta, edits...)
 	if !had && bytes.Equal(edited, []byte("{}")) {

@@ -55,6 +55,39 @@ func TestReadParams(t *testing.T) {
 	}
 }
 
+// TestReading: what was read of some bytes is not taken for what others say.
+func TestReading(t *testing.T) {
+	params := []byte(`{"name":"a"}`)
+	p, bad := ReadParams(params)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	r := ReadingOf(params, p)
+	for _, tt := range []struct {
+		r      *Reading
+		params string
+		same   bool
+		want   string
+	}{
+		{&r, "", true, "a"},
+		{&r, `{"name":"b"}`, false, "b"},
+		{&r, `{"name":"abc"}`, false, "abc"},
+		{nil, `{"name":"c"}`, false, "c"},
+		{&Reading{}, `{"name":"d"}`, false, "d"},
+	} {
+		of := []byte(tt.params)
+		if tt.same {
+			of = params
+		}
+		if got, bad := tt.r.Params(of); bad != nil || got.Name != tt.want {
+			t.Errorf("%s: %q, %v", of, got.Name, bad)
+		}
+	}
+	if got, bad := r.Params(nil); bad != nil || got.Name != "" {
+		t.Errorf("nil: %q, %v", got.Name, bad)
+	}
+}
+
 func TestReadParamsRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"nothing", ` `, "params is nothing"},
