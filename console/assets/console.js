@@ -71,7 +71,6 @@
     // Within an element, since a parser drops the space that a body begins with: the first
     // node would be another one, all others would move, and what moves loses the focus.
     const want = new DOMParser().parseFromString("<div>" + latest.get(id) + "</div>", "text/html").body.firstChild;
-    if (id === "top") want.querySelectorAll("form").forEach((f) => f.removeAttribute("id"));
     children(have, want);
   };
 
