@@ -80,7 +80,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 try next
   usher import             bring in the servers you already have
   usher login --missing    log in wherever that is needed
-  usher serve              point an agent at this one command`)
+  usher link --all         point your agents at usher`)
 	if person || o.stay {
 		s.stay(ctx)
 	}
