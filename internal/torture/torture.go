@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,42 +125,65 @@ func Run(ctx context.Context, opt Options) (Report, error) {
 		}
 	}
 	r.Promises = make([]Promise, len(chosen))
-	var group errgroup.Group
+	check := func(i int, end time.Time) (err error) {
+		if r.Promises[i], err = chosen[i].run(ctx, opt, end); err != nil {
+			return fmt.Errorf("promise %d (%s): %w", chosen[i].number, chosen[i].name, err)
+		}
+		if opt.Done != nil {
+			opt.Done(r.Promises[i])
+		}
+		return nil
+	}
+	var err error
 	if opt.Time > 0 {
-		group.SetLimit(1) // what is measured is to be measured alone
+		err = inTurn(chosen, begin.Add(opt.Time), check)
+	} else {
+		err = atOnce(chosen, check)
 	}
-	for i, c := range chosen {
-		group.Go(func() (err error) {
-			if r.Promises[i], err = c.run(ctx, opt); err != nil {
-				return fmt.Errorf("promise %d (%s): %w", c.number, c.name, err)
-			}
-			if opt.Done != nil {
-				opt.Done(r.Promises[i])
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	if err != nil {
 		return r, err
 	}
 	r.Seconds = rounded(time.Since(begin))
 	return r, nil
 }
 
-func (c chapter) run(ctx context.Context, opt Options) (Promise, error) {
+// inTurn checks one after the other, since what is measured is to be measured alone.
+// Each gets its share of the time that is left; those that need most come last, and
+// have what the others did not use.
+func inTurn(chosen []chapter, end time.Time, check func(i int, end time.Time) error) error {
+	order := make([]int, len(chosen))
+	rest := 0.0
+	for i, c := range chosen {
+		order[i] = i
+		rest += c.share
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chosen[a].share, chosen[b].share) })
+	for _, i := range order {
+		part := float64(time.Until(end)) * chosen[i].share / rest
+		rest -= chosen[i].share
+		if err := check(i, time.Now().Add(time.Duration(part))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// atOnce checks all at the same time, which is short: most of them wait.
+func atOnce(chosen []chapter, check func(i int, end time.Time) error) error {
+	var group errgroup.Group
+	for i := range chosen {
+		group.Go(func() error { return check(i, time.Time{}) })
+	}
+	return group.Wait()
+}
+
+// run checks a promise until end, or in the short form when that is zero.
+func (c chapter) run(ctx context.Context, opt Options, end time.Time) (Promise, error) {
 	dir := filepath.Join(opt.Dir, fmt.Sprint(c.number))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Promise{}, err
 	}
-	t := &trial{exe: opt.Exe, dir: dir, rng: rand.New(rand.NewPCG(opt.Seed, uint64(c.number))), begin: time.Now()}
-	if opt.Time > 0 {
-		share := c.share
-		if opt.Only != 0 {
-			share = 1
-		}
-		t.end = t.begin.Add(time.Duration(share * float64(opt.Time)))
-	}
-	t.ctx = ctx
+	t := &trial{exe: opt.Exe, dir: dir, rng: rand.New(rand.NewPCG(opt.Seed, uint64(c.number))), begin: time.Now(), end: end, ctx: ctx}
 	err := c.check(t)
 	if errors.Is(err, errElsewhere) {
 		return Promise{Number: c.number, Name: c.name, Kept: true, Skipped: err.Error()}, nil
