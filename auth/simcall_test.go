@@ -103,7 +103,7 @@ func bearer(req *http.Request) string {
 
 // asked checks that a process might ask the server when it did.
 func (r *simRun) asked(p *simProc, sent time.Time) {
-	if r.excused() != "" {
+	if r.lapsed || r.excused() != "" {
 		return
 	}
 	for _, o := range r.procs {

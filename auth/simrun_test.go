@@ -132,6 +132,7 @@ type simRun struct {
 	down      time.Time // the store is away until then
 	quiet     time.Time // nobody asks the server before
 	holder    map[string]*simProc
+	lapsed    bool       // a lease ran out under somebody who is still at work
 	last      *simRecord // the grant record as it is in the store
 	violation error
 	hash      uint64

@@ -212,6 +212,7 @@ func (r *simRun) wrote(p *simProc, key vault.Key, data []byte) {
 // by standing still too long is beyond help.
 func (r *simRun) leased(p *simProc, name string) {
 	if old := r.holder[name]; old != nil && !old.dead {
+		r.lapsed = true
 		r.excuse("the lease ran out under a process that stood still")
 	}
 	r.holder[name] = p

@@ -263,7 +263,8 @@ func simSetting(t *testing.T, name string, otherwise uint64) uint64 {
 // servers that rotate, revoke and are lenient, lost answers, 429, kills, pauses,
 // failing stores and logins meanwhile. No login is lost or renewed twice.
 //
-// USHER_SIM_SEED shows one run, USHER_SIM_RUNS sets how many there are.
+// USHER_SIM_SEED shows one run, USHER_SIM_RUNS sets how many there are, and
+// USHER_SIM_FIRST with which seed they begin.
 func TestSimulation(t *testing.T) {
 	if seed := simSetting(t, "USHER_SIM_SEED", 0); seed != 0 {
 		synctest.Test(t, func(t *testing.T) {
@@ -280,6 +281,7 @@ func TestSimulation(t *testing.T) {
 		runs = 20_000 // under the race detector; make proof runs a million without
 	}
 	runs = simSetting(t, "USHER_SIM_RUNS", runs)
+	first := simSetting(t, "USHER_SIM_FIRST", 1)
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // much garbage, little that lives
 	var mu sync.Mutex                                 // guards total, different
 	var total simFigures
@@ -289,7 +291,7 @@ func TestSimulation(t *testing.T) {
 		for shard := range shards {
 			t.Run(fmt.Sprint(shard), func(t *testing.T) {
 				t.Parallel()
-				figures, distinct, bad, seed := simulateMany(t, 1+shard*(runs/shards), runs/shards, noBug)
+				figures, distinct, bad, seed := simulateMany(t, first+shard*(runs/shards), runs/shards, noBug)
 				if bad != nil {
 					t.Fatal(bad.report(seed))
 				}
