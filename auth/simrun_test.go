@@ -174,7 +174,7 @@ func (r *simRun) park(ctx context.Context, p *simProc, what string, wire bool) (
 
 // drive runs the world until all callers are done.
 func (r *simRun) drive() {
-	for limit := r.steps + 5000; ; r.steps++ {
+	for limit := r.steps + 20_000; ; r.steps++ {
 		synctest.Wait()
 		switch {
 		case r.violation != nil || r.left.Load() == 0:
