@@ -48,7 +48,8 @@ func (m *memory) Tools(ctx context.Context, k host.Key, digest string) (host.Cat
 	}
 	return host.Catalog{
 		Tools: elements(e.Tools), Prompts: elements(e.Prompts), Resources: elements(e.Resources), Templates: elements(e.Templates),
-		Version: e.Protocol, Info: e.ServerInfo, Capabilities: e.Capabilities, At: e.Updated, Stale: e.Digest != digest,
+		Version: e.Protocol, Info: e.ServerInfo, Capabilities: e.Capabilities, Instructions: e.Instructions,
+		At: e.Updated, TTL: e.TTL, Public: e.Public, Stale: e.Digest != digest,
 	}, true
 }
 
@@ -56,7 +57,8 @@ func (m *memory) Tools(ctx context.Context, k host.Key, digest string) (host.Cat
 func (m *memory) RememberTools(ctx context.Context, k host.Key, digest string, c host.Catalog) {
 	kept, name := m.catalog(k)
 	_ = kept.Save(ctx, vault.Entry{ // a shortcut only
-		Name: name, Digest: digest, Protocol: c.Version, Updated: c.At, ServerInfo: c.Info, Capabilities: c.Capabilities,
+		Name: name, Digest: digest, Protocol: c.Version, Updated: c.At, TTL: c.TTL, Public: c.Public,
+		ServerInfo: c.Info, Capabilities: c.Capabilities, Instructions: c.Instructions,
 		Tools: array(c.Tools), Prompts: array(c.Prompts), Resources: array(c.Resources), Templates: array(c.Templates),
 	})
 }

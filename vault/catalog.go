@@ -22,6 +22,12 @@ type Entry struct {
 	Protocol string
 	// Updated is when the lists were read from the server.
 	Updated time.Time
+	// TTL is how long the server says that its tools may be kept, 0 when it does
+	// not say; Public that they may be shown to everybody.
+	TTL    time.Duration
+	Public bool
+	// Instructions are the server's own words to agents.
+	Instructions string
 
 	ServerInfo   []byte
 	Capabilities []byte
@@ -102,6 +108,10 @@ type entryHeader struct {
 	Digest   string    `json:"digest,omitempty"`
 	Protocol string    `json:"protocol,omitempty"`
 	Updated  time.Time `json:"updated"`
+
+	TTL          time.Duration `json:"ttl,omitempty"`
+	Public       bool          `json:"public,omitempty"`
+	Instructions string        `json:"instructions,omitempty"`
 	// Sizes are the lengths of the parts; -1 is a part that is not there.
 	Sizes []int `json:"sizes"`
 }
@@ -111,7 +121,10 @@ func (e *Entry) parts() []*[]byte {
 }
 
 func encodeEntry(e Entry) ([]byte, error) {
-	h := entryHeader{Name: e.Name, Digest: e.Digest, Protocol: e.Protocol, Updated: e.Updated}
+	h := entryHeader{
+		Name: e.Name, Digest: e.Digest, Protocol: e.Protocol, Updated: e.Updated,
+		TTL: e.TTL, Public: e.Public, Instructions: e.Instructions,
+	}
 	var body []byte
 	for _, part := range e.parts() {
 		size := -1
@@ -137,7 +150,10 @@ func decodeEntry(data []byte) (Entry, error) {
 	if err := json.Unmarshal(head, &h); err != nil {
 		return Entry{}, fmt.Errorf("catalog entry's header: %w", err)
 	}
-	e := Entry{Name: h.Name, Digest: h.Digest, Protocol: h.Protocol, Updated: h.Updated}
+	e := Entry{
+		Name: h.Name, Digest: h.Digest, Protocol: h.Protocol, Updated: h.Updated,
+		TTL: h.TTL, Public: h.Public, Instructions: h.Instructions,
+	}
 	parts := e.parts()
 	if len(h.Sizes) > len(parts) {
 		return Entry{}, fmt.Errorf("catalog entry of %d parts, at most %d known", len(h.Sizes), len(parts))

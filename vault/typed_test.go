@@ -114,6 +114,7 @@ func TestCatalog(t *testing.T) {
 	}
 	want := Entry{
 		Name: "a@work", Digest: "d", Protocol: "2025-11-25", Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		TTL: time.Minute, Public: true, Instructions: "first\nthen",
 		ServerInfo: []byte(`{ "name":"<x> & \u2028" }`),
 		Tools:      []byte("[ {\"name\" : \"t\",\n \"n\":9007199254740993} ]"),
 		Prompts:    []byte{},
