@@ -66,12 +66,16 @@ func TestProblems(t *testing.T) {
 // logins is a login that a test lets happen.
 type logins struct {
 	begun int
+	alone bool // it needs nobody
 	over  atomic.Bool
 	fail  error
 }
 
 func (l *logins) Begin(_ context.Context, principal, target string) (surface.Login, error) {
 	l.begun++
+	if l.alone {
+		return surface.Login{Server: target, State: "done"}, nil
+	}
 	return surface.Login{Server: target, Flow: "browser", State: "pending", Handle: "h-1", URL: "https://login.example.com/" + principal}, l.fail
 }
 
@@ -158,5 +162,19 @@ func TestLoginByText(t *testing.T) {
 			t.Errorf("2025-11-25: %s", got)
 		}
 		g.Close()
+	}
+}
+
+// A login that needs nobody is made at once, and the agent told to go on.
+func TestLoginThatNeedsNobody(t *testing.T) {
+	view := &script{problem: surface.Problem{Kind: surface.KindLogin, Server: "a", Text: "a needs a login"}, do: func(context.Context, surface.Agent, surface.Request) ([]byte, error) {
+		return nil, errScript
+	}}
+	g := New(view, &Options{Logins: &logins{alone: true}})
+	defer g.Close()
+	h := g.Handler()
+	got := callTool(t, h, "x", "")
+	if text := string(got); !strings.Contains(text, "Make the same call again") || strings.Contains(text, "usher login") {
+		t.Errorf("got %s", text)
 	}
 }

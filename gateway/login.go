@@ -35,7 +35,10 @@ func loginMessage(p surface.Problem, l surface.Login) string {
 
 // needsLogin tells an agent that can show no URL what a person has to do.
 func (g *Gateway) needsLogin(method string, p surface.Problem, l surface.Login) answer {
-	if l.Handle == "" && l.URL == "" && l.Markdown == "" {
+	switch {
+	case l.State == "done": // it needed nobody
+		return problem(method, fmt.Sprintf("%s. It has just logged in to %s by itself.\n\nMake the same call again.", strings.TrimRight(p.Text, ". "), p.Server))
+	case l.Handle == "" && l.URL == "" && l.Markdown == "":
 		return problem(method, words(p))
 	}
 	text := strings.TrimRight(p.Text, ". ") + ".\n\n"
