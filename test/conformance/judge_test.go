@@ -140,7 +140,7 @@ func TestFloorsCoverEveryLeg(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range legs("library", "client", f) {
+	for _, l := range legs("client", f, true) {
 		if len(l.floors) == 0 {
 			t.Errorf("%s has no floors", l.name())
 		}

@@ -31,7 +31,8 @@ import (
 // options are what the command line chooses.
 type options struct {
 	side   string         // which side usher plays: client, server or both
-	via    string         // what is judged: library or gateway
+	via    string         // only client legs of this way in: library or gateway; empty is both
+	doc    string         // file for the figures in words; empty writes none
 	client string         // ready-built client; empty builds ./client
 	run    *regexp.Regexp // scenarios to run; nil runs all
 	legs   *regexp.Regexp // legs to run, by name; nil runs all
@@ -61,9 +62,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&opt.side, "side", "both", "which side usher plays: client, server or both")
-	flags.StringVar(&opt.via, "via", "library", "what the client goes through: library or gateway")
+	flags.StringVar(&opt.via, "via", "", "only client legs through this: library or gateway")
+	flags.StringVar(&opt.doc, "doc", "", "write the figures to this file, as docs/conformance.md")
 	flags.StringVar(&opt.client, "client", "", "judge this program instead of building ./client")
-	flags.BoolVar(&opt.all, "all", false, "also the fixtures without usher, and servers of another era than the suite's")
+	flags.BoolVar(&opt.all, "all", false, "also all logins through a gateway, the fixtures without usher, and servers of another era than the suite's")
 	flags.StringVar(&opt.out, "out", "", "folder for the suite's results (default test/.out/conformance)")
 	flags.Func("run", "run only scenarios that match this expression", func(s string) (err error) {
 		opt.run, err = regexp.Compile(s)
@@ -105,8 +107,15 @@ func conformance(ctx context.Context, opt options, w io.Writer) (bool, error) {
 			return false, err
 		}
 	}
+	if opt.doc != "" {
+		if err := writeDoc(s, opt.doc, tally.rows); err != nil {
+			return false, err
+		}
+	}
 	return tally.close(w, time.Since(start)), ctx.Err()
 }
+
+func (o options) chooses(l leg) bool { return o.legs == nil || o.legs.MatchString(l.name()) }
 
 // playClients runs the legs on which usher is the client.
 func playClients(ctx context.Context, s suite, opt options, floors floors, tally *tally, w io.Writer) error {
@@ -115,8 +124,8 @@ func playClients(ctx context.Context, s suite, opt options, floors floors, tally
 		return err
 	}
 	defer cleanup()
-	for _, l := range legs(opt.via, client, floors) {
-		if opt.legs != nil && !opt.legs.MatchString(l.name()) {
+	for _, l := range legs(client, floors, opt.all) {
+		if opt.via != "" && l.via != opt.via || !opt.chooses(l) {
 			continue
 		}
 		l.out = filepath.Join(opt.out, l.name())
@@ -125,7 +134,7 @@ func playClients(ctx context.Context, s suite, opt options, floors floors, tally
 			return fmt.Errorf("%s: %w", l.name(), err)
 		}
 		report(w, l, results)
-		tally.add(results)
+		tally.add(l, results)
 	}
 	return nil
 }
@@ -138,7 +147,7 @@ func playServers(ctx context.Context, s suite, opt options, floors floors, tally
 	}
 	defer cleanup()
 	for _, l := range serverLegs(floors, opt.all) {
-		if opt.legs != nil && !opt.legs.MatchString(l.name()) {
+		if !opt.chooses(l.leg) {
 			continue
 		}
 		l.out = filepath.Join(opt.out, l.name())
@@ -147,7 +156,7 @@ func playServers(ctx context.Context, s suite, opt options, floors floors, tally
 			return fmt.Errorf("%s: %w", l.name(), err)
 		}
 		report(w, l.leg, results)
-		tally.add(results)
+		tally.add(l.leg, results)
 	}
 	return nil
 }

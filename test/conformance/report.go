@@ -60,9 +60,19 @@ func explain(w io.Writer, r result) {
 }
 
 // tally counts over all legs.
-type tally struct{ passed, failed, known int }
+type tally struct {
+	passed, failed, known int
+	rows                  []row
+}
 
-func (t *tally) add(results []result) {
+// row is one leg and what came of it.
+type row struct {
+	leg     leg
+	results []result
+}
+
+func (t *tally) add(l leg, results []result) {
+	t.rows = append(t.rows, row{l, results})
 	for _, r := range results {
 		switch {
 		case r.known:

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/usher-mcp/usher/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -119,5 +121,31 @@ func TestActions(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tt.wantErr)
 			}
 		})
+	}
+}
+
+// An agent reads from usher's answer whether a person has to log in, and where.
+func TestWantsLogin(t *testing.T) {
+	inText := wire.Errorf(wire.CodeInternal, "s wants a login.\n\nAsk the user to open http://127.0.0.1:1/a?b=c.\n\nMake the same call again when the user has finished.")
+	byURL := wire.Errorf(wire.CodeURLElicitation, "s wants a login")
+	byURL.Data = []byte(`{"elicitations":[{"mode":"url","url":"https://x/y"}]}`)
+	for _, tt := range []struct {
+		name   string
+		result string
+		err    error
+		page   string
+		needed bool
+	}{
+		{"a result", `{"content":[{"type":"text","text":"fine, see https://x"}]}`, nil, "", false},
+		{"a tool's error", `{"content":[{"type":"text","text":"Open https://x/y?z=1. Make the same call again."}],"isError":true}`, nil, "https://x/y?z=1", true},
+		{"nobody is needed", `{"content":[{"type":"text","text":"done. Make the same call again."}],"isError":true}`, nil, "", true},
+		{"an error with a text", "", inText, "http://127.0.0.1:1/a?b=c", true},
+		{"an error with a URL", "", byURL, "https://x/y", true},
+		{"another error", "", errors.New("no"), "", false},
+	} {
+		page, needed := wantsLogin([]byte(tt.result), tt.err)
+		if page != tt.page || needed != tt.needed {
+			t.Errorf("%s: %q, %v", tt.name, page, needed)
+		}
 	}
 }

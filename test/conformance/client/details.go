@@ -43,3 +43,26 @@ func (d details) oauth(scenario string) *config.OAuth {
 	}
 	return o
 }
+
+// oauthEntry is the same in the words of mcp.json.
+func (d details) oauthEntry(scenario string) map[string]any {
+	o := d.oauth(scenario)
+	entry := map[string]any{}
+	for name, value := range map[string]string{
+		"clientId": o.ClientID, "clientSecret": o.ClientSecret, "issuer": o.Issuer, "privateKey": o.PrivateKey,
+		"clientMetadataUrl": o.ClientMetadataURL, "grant": o.Grant, "assertion": o.Assertion,
+	} {
+		if value != "" {
+			entry[name] = value
+		}
+	}
+	if o.DPoP {
+		entry["dpop"] = true
+	}
+	if o.IDP != nil {
+		entry["idp"] = map[string]string{
+			"issuer": o.IDP.Issuer, "tokenEndpoint": o.IDP.TokenEndpoint, "clientId": o.IDP.ClientID, "idToken": o.IDP.IDToken,
+		}
+	}
+	return entry
+}

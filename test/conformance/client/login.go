@@ -171,21 +171,27 @@ func consent(ctx context.Context, address string) (string, error) {
 }
 
 // browse is the person's browser: it opens the page once and follows where it
-// leads.
+// leads. What that page says is for the person.
 func browse(ctx context.Context, address string) error {
+	_, err := visit(ctx, address)
+	return err
+}
+
+// visit is browse by a person who sees whether it worked.
+func visit(ctx context.Context, address string) (worked bool, err error) {
 	landed, err := consent(ctx, address)
 	if err != nil {
-		return err
+		return false, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, landed, nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return resp.Body.Close()
+	return resp.StatusCode < http.StatusBadRequest, resp.Body.Close()
 }
 
 // completeElsewhere lets another process that shares the store finish the login.

@@ -25,6 +25,8 @@ import (
 	"os/signal"
 	"strings"
 	"time"
+
+	"github.com/usher-mcp/usher/cli"
 )
 
 // deadline is shorter than the suite's own, which does not end a client that
@@ -62,10 +64,12 @@ func main() {
 	os.Exit(code)
 }
 
-// help plays the other parts of a login: the process that finishes it, and the
-// person's browser.
+// help plays the other parts: usher as a program, the process that finishes a login,
+// and the person's browser.
 func help(ctx context.Context, args []string) (helped bool, err error) {
 	switch {
+	case len(args) > 1 && args[0] == "usher":
+		os.Exit(cli.Main(args[1:], cli.System()))
 	case len(args) == 3 && args[0] == "complete":
 		return true, complete(ctx, args[1], args[2])
 	case len(args) == 2 && args[0] == "browse":
@@ -93,6 +97,7 @@ type task struct {
 	via, login string
 	url        string
 	name       string // of the scenario
+	version    string // revision that the scenario is about
 	scenario   scenario
 	details    details
 	log        *slog.Logger
@@ -138,7 +143,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (task, e
 		}
 	}
 	var err error
-	t.name = getenv("MCP_CONFORMANCE_SCENARIO")
+	t.name, t.version = getenv("MCP_CONFORMANCE_SCENARIO"), getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")
 	t.scenario, err = find(t.name)
 	return t, err
 }

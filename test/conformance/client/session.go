@@ -19,7 +19,7 @@ func connect(ctx context.Context, t task) (session, error) {
 		}
 		return connectLibrary(ctx, t)
 	case "gateway":
-		return nil, fmt.Errorf("--via gateway is not there yet: %w", errUsage)
+		return connectGateway(ctx, t)
 	}
 	return nil, fmt.Errorf("--via %s: %w", t.via, errUsage)
 }
