@@ -401,6 +401,25 @@ func TestLinger(t *testing.T) {
 	})
 }
 
+// A page that is closed when the last login has ended lets browsers see that first.
+func TestCloseTellsTheEnd(t *testing.T) {
+	s := &stage{}
+	s.set("a", "https://as.example", bulk.PhaseAwaiting, "")
+	c := newPage(t, s, nil)
+	if _, err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	events := listen(t, client, strings.SplitN(c.Link(), "?", 2)[0]+"/events", letIn(t, c))
+	hear(t, events, "a", bulk.PhaseAwaiting)
+	s.set("a", "https://as.example", bulk.PhaseConnected, "")
+	_ = c.Close()
+	hear(t, events, "a", bulk.PhaseConnected)
+	if n := <-events; n.name != "done" {
+		t.Errorf("last news %+v", n)
+	}
+}
+
 func TestPortInUse(t *testing.T) {
 	first, second := newPage(t, &stage{}, nil), newPage(t, &stage{}, nil)
 	link, err := first.Start(t.Context())

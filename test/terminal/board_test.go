@@ -103,8 +103,10 @@ func testBoard(t *testing.T, columns int) {
 			"  sentry  ✔ connected",
 			fmt.Sprintf(foot, 2), hint,
 		)
-		if n := strings.Count(s.Joined(), "✔ connected"); n != 2 {
-			t.Errorf("%d columns: rows of old remain:\n%s", columns, s.Text())
+		for _, once := range []string{"\n  figma ", "\n  linear ", "\n  sentry ", " connected. Ctrl-C", "\npaste> "} {
+			if n := strings.Count(s.Joined(), once); n != 1 {
+				t.Errorf("%d columns: rows of old remain (%q %d times):\n%s", columns, once, n, s.Text())
+			}
 		}
 	}
 	s.Type("C-c")
