@@ -59,7 +59,7 @@ func newRoot(a *app) *cobra.Command {
 		Short: "One host for all your MCP servers",
 		Long: `usher stands between agents (or you) and many MCP servers: it logs them in,
 keeps them healthy, guards what may be called, and shows them as one.`,
-		Example: `  usher import                        bring in the servers you already have
+		Example: `  usher init                          import servers, log in, point your agents at usher
   usher add docs https://example.com/mcp
   usher tools docs
   usher call docs search query="hello"`,

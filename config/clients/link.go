@@ -72,7 +72,7 @@ func (l Links) Link(name string, w Wanted) (*Change, error) {
 	if w.File == "" {
 		w.File = c.file0(l.System.WithDefaults())
 	}
-	ch := &Change{Client: c.name, Title: c.title, File: w.File, Name: w.Name, Moves: w.Move, links: l}
+	ch := &Change{Client: c.name, Title: c.title, File: w.File, Name: w.Name, links: l}
 	var err error
 	if ch.before, ch.existed, err = current(w.File); err != nil {
 		return nil, err
@@ -87,6 +87,10 @@ func (l Links) Link(name string, w Wanted) (*Change, error) {
 	touched := append([]string{w.Name}, w.Move...)
 	ch.after, err = edited(c, w.File, ch.before, touched, func(s sheet) error {
 		for _, m := range w.Move {
+			if _, there := s.text(m); !there {
+				continue // Claude Code has some for this project alone, elsewhere in the file
+			}
+			ch.Moves = append(ch.Moves, m)
 			if err := s.remove(m, false); err != nil {
 				return err
 			}
@@ -96,7 +100,7 @@ func (l Links) Link(name string, w Wanted) (*Change, error) {
 			return err
 		}
 		ch.Entry, _ = s.text(w.Name)
-		if had && sameEntry(c, old, ch.Entry) && len(w.Move) == 0 {
+		if had && sameEntry(c, old, ch.Entry) && len(ch.Moves) == 0 {
 			ch.Kind = LinkKeep
 		}
 		return nil

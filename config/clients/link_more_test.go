@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,52 +18,52 @@ import (
 func TestMovedServersComeBack(t *testing.T) {
 	for _, c := range table() {
 		for _, touched := range []bool{false, true} {
-			l := testLinks(t)
-			path, text := c.file0(l.System), fixture(t, c)
-			write(t, path, text)
-			found, err := Find(l.System, c.name)
-			if err != nil || found[0].Err != nil {
-				t.Fatal(err, found[0].Err)
-			}
-			before := originals(t, c, path)
-			var ours []config.Server
-			for _, im := range found[0].Servers {
-				ours = append(ours, im.Server)
-			}
-			var moves []string
-			for _, name := range Covered(found[0], ours) {
-				if before[name] {
-					moves = append(moves, name)
-				}
-			}
-			if len(moves) == 0 {
-				t.Fatalf("%s: nothing to move", c.name)
-			}
-			ch, err := l.Link(c.name, Wanted{Name: "usher", Server: program0, Move: moves})
-			if err != nil {
-				t.Errorf("%s: %v", c.name, err)
-				continue
-			}
-			if err := ch.Apply(); err != nil {
-				t.Fatal(err)
-			}
-			for name := range originals(t, c, path) {
-				if name != "usher" && slices.Contains(moves, name) {
-					t.Errorf("%s: %s is still there", c.name, name)
-				}
-			}
-			if touched {
-				comment := map[format]string{formatJSON: "// new\n", formatTOML: "# new\n", formatYAML: "# new\n"}
-				write(t, path, comment[c.format]+read(t, path))
-			}
-			kinds := mustUnlink(t, l, c.name)
-			if diff := cmp.Diff(before, originals(t, c, path)); diff != "" {
-				t.Errorf("%s, touched %v, %v (-want +got):\n%s", c.name, touched, kinds, diff)
-			}
-			if !touched && read(t, path) != text {
-				t.Errorf("%s: not what it was", c.name)
-			}
+			t.Run(fmt.Sprintf("%s touched %v", c.name, touched), func(t *testing.T) {
+				t.Parallel()
+				moveAndBack(t, c, touched)
+			})
 		}
+	}
+}
+
+func moveAndBack(t *testing.T, c client, touched bool) {
+	l := testLinks(t)
+	path, text := c.file0(l.System), fixture(t, c)
+	write(t, path, text)
+	found, err := Find(l.System, c.name)
+	if err != nil || found[0].Err != nil {
+		t.Fatal(err, found[0].Err)
+	}
+	before := originals(t, c, path)
+	var ours []config.Server
+	for _, im := range found[0].Servers {
+		ours = append(ours, im.Server)
+	}
+	var moves []string
+	for _, name := range Covered(found[0], ours) {
+		if before[name] { // Claude Code has others, of this project alone
+			moves = append(moves, name)
+		}
+	}
+	if len(moves) == 0 {
+		t.Fatal("nothing to move")
+	}
+	mustLink(t, l, c.name, Wanted{Name: "usher", Server: program0, Move: moves})
+	for name := range originals(t, c, path) {
+		if slices.Contains(moves, name) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	if touched {
+		comment := map[format]string{formatJSON: "// new\n", formatTOML: "# new\n", formatYAML: "# new\n"}
+		write(t, path, comment[c.format]+read(t, path))
+	}
+	kinds := mustUnlink(t, l, c.name)
+	if diff := cmp.Diff(before, originals(t, c, path)); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", kinds, diff)
+	}
+	if !touched && read(t, path) != text {
+		t.Error("not what it was")
 	}
 }
 
