@@ -89,18 +89,18 @@ func (e *Engine) identify(ctx context.Context, w *web, p *provider, o config.OAu
 	if c, ok, err := chosenClient(p, o); ok || err != nil {
 		return c, err
 	}
-	if !fresh {
-		if r, err := e.loadRegistration(ctx, p.bind(), to.group()); err != nil {
-			return client{}, err
-		} else if r != nil && r.usable(*to) {
-			r.adapt(to)
-			return r.Client, nil
-		}
+	known, err := e.loadRegistration(ctx, p.bind(), to.group())
+	if err != nil {
+		return client{}, err
+	}
+	if !fresh && known != nil && known.usable(*to) {
+		known.adapt(to)
+		return known.Client, nil
 	}
 	if p.meta.RegistrationEndpoint == "" {
 		return client{}, noClient(p, *to)
 	}
-	r, err := e.register(ctx, w, p, *to)
+	r, err := e.register(ctx, w, p, *to, known)
 	if err != nil {
 		return client{}, err
 	}
@@ -177,15 +177,12 @@ func (e *Engine) loadRegistration(ctx context.Context, bind, group string) (*reg
 const registerLease = 30 * time.Second
 
 // register makes a new registration and keeps it. Of several processes one
-// registers, the others use what it got.
-func (e *Engine) register(ctx context.Context, w *web, p *provider, to redirect) (*registration, error) {
+// registers, the others use what it got: whatever is newer than before, which was
+// found wanting.
+func (e *Engine) register(ctx context.Context, w *web, p *provider, to redirect, before *registration) (*registration, error) {
 	key := registrationKey(p.bind(), to.group())
-	before, err := e.loadRegistration(ctx, p.bind(), to.group())
-	if err != nil {
-		return nil, err
-	}
 	var out *registration
-	err = vault.Hold(ctx, e.store, "register/"+key.Name, registerLease, func(ctx context.Context, l vault.Lease) error {
+	err := vault.Hold(ctx, e.store, "register/"+key.Name, registerLease, func(ctx context.Context, l vault.Lease) error {
 		now, err := e.loadRegistration(ctx, p.bind(), to.group())
 		if err != nil {
 			return err
