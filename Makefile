@@ -29,7 +29,7 @@ setup: ## install what the tests need, into .cache/
 # Strict: a test that lacks something set-up installs fails instead of being skipped.
 test: export USHER_TEST_STRICT = 1
 test: setup lint-quick ## set-up, quick lint, race tests, conformance
-	scripts/postgres.sh run go test -race -shuffle=on -timeout 9m $(PKGS)
+	scripts/postgres.sh run go run ./test/canary go test -json -race -shuffle=on -timeout 9m $(PKGS)
 	@$(MAKE) conformance
 
 proof: export USHER_TEST_STRICT = 1

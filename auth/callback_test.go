@@ -55,6 +55,9 @@ func checkPage(t *testing.T, name string, h http.Header, body string) {
 	if h.Get("Location") != "" {
 		t.Errorf("%s: redirects to %s", name, h.Get("Location"))
 	}
+	if len(fake.Secrets([]byte(body))) > 0 {
+		t.Errorf("%s: the page holds a secret", name)
+	}
 	for _, bad := range []string{"<script", "<img", "onerror", "hostile", "http://", "https://", "src=", "href="} {
 		if strings.Contains(strings.ToLower(body), bad) {
 			t.Errorf("%s: the page holds %q:\n%s", name, bad, body)

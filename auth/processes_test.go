@@ -105,7 +105,7 @@ func TestOneRefreshForManyProcesses(t *testing.T) {
 		processes, rounds = 16, 50
 	}
 	t.Run("SQLite", func(t *testing.T) {
-		oneRefreshForMany(t, filepath.Join(t.TempDir(), "state", "usher.db"), processes, rounds)
+		oneRefreshForMany(t, filepath.Join(t.TempDir(), "may-hold-secrets", "usher.db") /* without its seal */, processes, rounds)
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		oneRefreshForMany(t, need.Postgres(t), 4, rounds)

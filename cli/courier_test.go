@@ -39,6 +39,10 @@ func newCourierWorld(t *testing.T, servers map[string]string) *courierWorld {
 	t.Helper()
 	home, logs := t.TempDir(), t.TempDir()
 	w := &courierWorld{far: loginAt(t, home, servers), there: usherProgram(t), nearHome: t.TempDir()}
+	logs = filepath.Join(logs, "may-hold-secrets") // codes cross the line
+	if err := os.Mkdir(logs, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	w.toFar, w.fromFar = filepath.Join(logs, "to"), filepath.Join(logs, "from")
 	script := greeting + `tee "` + w.toFar + `" | USHER_HOME="` + home + `" HOME="` + home + `" GORACE=atexit_sleep_ms=0 "$@" | tee "` + w.fromFar + `"`
 	w.words = []string{"sh", "-c", script, "sh"}

@@ -17,6 +17,7 @@ import (
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/internal/fake"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,6 +88,9 @@ func body(t *testing.T, r *http.Response) string {
 		t.Fatal(err)
 	}
 	_ = r.Body.Close()
+	if len(fake.Secrets(raw)) > 0 {
+		t.Error("the page holds a secret")
+	}
 	return string(raw)
 }
 

@@ -72,6 +72,20 @@ func refreshForm(refresh string) url.Values {
 
 // The reuse of a rotated refresh token ends the grant; within the grace period it
 // does not.
+// A sweep for secrets is worth what its pattern finds.
+func TestSecrets(t *testing.T) {
+	s := newTestAuth(&AuthOptions{Switches: []string{"register-secret"}})
+	answer := logIn(t, s)
+	for _, name := range []string{"access_token", "refresh_token"} {
+		if got := Secrets([]byte("x=" + answer[name] + "&y")); len(got) != 1 || string(got[0]) != answer[name] {
+			t.Errorf("%s is not found in a text: %q", name, got)
+		}
+	}
+	if got := Secrets([]byte("at-home code-review rt-1 secret-santa")); got != nil {
+		t.Errorf("found %q", got)
+	}
+}
+
 func TestAuthRotation(t *testing.T) {
 	for _, grace := range []time.Duration{0, time.Minute} {
 		s := newTestAuth(&AuthOptions{Grace: grace})

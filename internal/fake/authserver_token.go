@@ -165,6 +165,7 @@ func (s *AuthServer) fromCode(c AuthClient, form url.Values, jkt string) (map[st
 		return nil, "invalid_grant", "another key than at the login"
 	}
 	code.used = true
+	writeDown(form.Get("code_verifier"))
 	return s.issue(&family{client: c.ID, resource: code.resource, scopes: code.scopes, jkt: jkt}, "new"), "", ""
 }
 

@@ -19,6 +19,10 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if code, stop := c.parse(args, errw); stop {
 		return code
 	}
+	if exposed(args) {
+		fmt.Fprintln(errw, "fake: a secret of an authorization server stands in the arguments or the environment of this process")
+		return 2
+	}
 	opts, err := c.options(errw)
 	if err != nil {
 		fmt.Fprintln(errw, "fake:", err)

@@ -49,7 +49,7 @@ func play(t *testing.T, scene string, tell map[string]any) {
 	t.Helper()
 	params := map[string]any{
 		"playwright": need.Package(t, "playwright-core"), "axe": need.Package(t, "axe-core"), "chromium": need.Chromium(t),
-		"profile": t.TempDir(),
+		"profile": filepath.Join(t.TempDir(), "may-hold-secrets"), // browsers keep what they visit
 	}
 	if os.Getenv("USHER_SCREENSHOTS") == "1" {
 		root, err := need.Root()

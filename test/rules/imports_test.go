@@ -67,7 +67,7 @@ var rooms = map[string]rule{
 	}},
 	"cmd/usher": {ours: []string{"cli", "process"}},
 	"bench":     {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	"test":      {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/goccy/go-yaml"}},
+	"test":      {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/goccy/go-yaml", "golang.org/x/sys"}},
 }
 
 // inTests may be imported by test files of any room.

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxFile is how much of a file is looked at.
+const maxFile = 8 << 20
+
+// watchFiles sweeps every file below dir as it is closed by a writer, until ctx ends.
+// The kernel hands over an open file, so that one which is removed at once is seen
+// too. It takes the right to watch, which only root has.
+func watchFiles(ctx context.Context, s *sweeper, dir string) (stop func(), err error) {
+	fd, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_UNLIMITED_QUEUE|unix.FAN_CLOEXEC, unix.O_RDONLY|unix.O_LARGEFILE|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("watch files: %w", err)
+	}
+	if err := unix.FanotifyMark(fd, unix.FAN_MARK_ADD|unix.FAN_MARK_MOUNT, unix.FAN_CLOSE_WRITE, unix.AT_FDCWD, dir); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("watch files below %s: %w", dir, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		readFiles(ctx, s, fd, dir)
+		_ = unix.Close(fd)
+	}()
+	return func() { <-done }, nil
+}
+
+// readFiles takes events in, the last ones after ctx has ended.
+func readFiles(ctx context.Context, s *sweeper, fd int, dir string) {
+	buf := make([]byte, 64<<10)
+	for {
+		ended := ctx.Err() != nil
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(poll, 20)
+		if n == 0 && ended || err != nil && err != unix.EINTR {
+			return
+		}
+		if n <= 0 {
+			continue
+		}
+		n, err = unix.Read(fd, buf)
+		if err != nil {
+			continue
+		}
+		for rest := buf[:n]; len(rest) >= 24; {
+			size := binary.NativeEndian.Uint32(rest)
+			if file := int32(binary.NativeEndian.Uint32(rest[16:])); file >= 0 {
+				sweepFile(s, os.NewFile(uintptr(file), ""), dir)
+			}
+			rest = rest[min(len(rest), int(size)):]
+		}
+	}
+}
+
+func sweepFile(s *sweeper, f *os.File, dir string) {
+	defer func() { _ = f.Close() }() // it was only read
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	path = strings.TrimSuffix(path, " (deleted)")
+	if err != nil || !strings.HasPrefix(path, dir+"/") || skipped(path) {
+		return
+	}
+	text := make([]byte, maxFile)
+	n, _ := f.ReadAt(text, 0) // up to its end
+	s.text("files", path, text[:n])
+}
+
+// skipped reports files that are not usher's: what compilers leave, and what a test
+// keeps on purpose.
+func skipped(path string) bool {
+	for _, part := range strings.Split(filepath.Dir(path), "/") {
+		if strings.HasPrefix(part, exempt) || strings.HasPrefix(part, "go-build") {
+			return true
+		}
+	}
+	return false
+}
