@@ -126,7 +126,7 @@ func TestFiftyServersEightBroken(t *testing.T) {
 			}
 			if strings.HasPrefix(o.Server, "good") {
 				handed++
-				if ph := phaseOf(p.Driver, "hung"); ph != PhaseDiscovering {
+				if ph := phaseOf(p.Driver, "hung"); ph.Ended() || handed == 42 && ph != PhaseDiscovering {
 					t.Errorf("when %s was handed out, the hung one was %s", o.Server, ph)
 				}
 			}
