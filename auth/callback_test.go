@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -272,6 +274,9 @@ func TestPortInUse(t *testing.T) {
 	_, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true})
 	if err == nil || !strings.Contains(err.Error(), "oauth.redirectUri") || !strings.Contains(err.Error(), "paste-back") {
 		t.Errorf("error %v", err)
+	}
+	if mine := fmt.Sprintf("(process %d)", os.Getpid()); runtime.GOOS == "linux" && !strings.Contains(err.Error(), mine) {
+		t.Errorf("it does not say who holds the port, %s: %v", mine, err)
 	}
 	// The remembered port of the shared listener may be taken; any other will do.
 	m := w.e.listenerMemory(t.Context())

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -199,7 +200,7 @@ func (l *listener) listenOn(u *url.URL, id string) error {
 	if opened > 0 || heldByFriend(hosts[0], port, id) {
 		return nil
 	}
-	return fmt.Errorf("listen on port %s of oauth.redirectUri: %w; stop the program that uses it, or use paste-back", port, first)
+	return fmt.Errorf("listen on port %s of oauth.redirectUri: %w; stop %s, or use paste-back", port, first, cmp.Or(holderOf(port), "the program that uses it"))
 }
 
 // heldByFriend reports whether the port is held by a process with the same store,
