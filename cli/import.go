@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/config/clients"
+	"github.com/usher-mcp/usher/vault"
 )
 
 type importOptions struct {
@@ -20,6 +22,7 @@ type importOptions struct {
 	yes      bool
 	rehearse bool
 	project  bool
+	move     bool
 	json     bool
 }
 
@@ -35,10 +38,12 @@ Without a CLIENT all of them are looked at: ` + strings.Join(clientNames(), ", "
 
 A server that stands in a project's file was perhaps written by somebody else; it
 is left out unless --all is given. With --project the project's file is written,
-and literal credentials become ${env:…}.`,
+and literal credentials become ${env:…}. With --move-secrets they go into usher's
+sealed store, and the file gets ${secret:…} in their place.`,
 		Example: `  usher import
   usher import cursor claude-code
   usher import ./servers.json --dry-run
+  usher import --move-secrets         credentials into the sealed store
   usher import --yes --json`,
 		Args: between(0, -1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -56,6 +61,7 @@ and literal credentials become ${env:…}.`,
 	f.BoolVarP(&o.yes, "yes", "y", false, "write without being asked")
 	f.BoolVar(&o.rehearse, "dry-run", false, "show what would be written, and write nothing")
 	f.BoolVar(&o.project, "project", false, "write the project's file instead of your own")
+	f.BoolVar(&o.move, "move-secrets", false, "keep literal credentials in usher's sealed store, not in the file")
 	f.BoolVar(&o.json, "json", false, "print what was found as JSON; writes only with --yes")
 	return c
 }
@@ -72,6 +78,9 @@ func (a *app) importRun(ctx context.Context, o importOptions) error {
 	if o.yes && o.rehearse {
 		return usagef("leave one of them out", "--yes writes and --dry-run does not")
 	}
+	if o.move && o.project {
+		return usagef("leave one of them out", "--project is for everybody, and the store of --move-secrets is yours alone")
+	}
 	t, err := a.target(o.project)
 	if err != nil {
 		return err
@@ -81,7 +90,7 @@ func (a *app) importRun(ctx context.Context, o importOptions) error {
 		return err
 	}
 	if o.json {
-		return a.importQuietly(plan, o)
+		return a.importQuietly(ctx, plan, o)
 	}
 	a.importShow(plan)
 	if len(plan.Add) == 0 || o.rehearse {
@@ -97,18 +106,49 @@ func (a *app) importRun(ctx context.Context, o importOptions) error {
 			return nil
 		}
 	}
-	if err := plan.Apply(); err != nil {
+	if err := a.importApply(ctx, plan, o); err != nil {
 		return err
 	}
 	a.importSaid(plan, t)
 	return nil
 }
 
+// importApply stores the credentials that were moved out, then writes the file: a
+// placeholder without a value would be worse than a value nobody asks for.
+func (a *app) importApply(ctx context.Context, plan *clients.Plan, o importOptions) error {
+	if o.move {
+		h, err := a.open(ctx)
+		if err != nil {
+			return err
+		}
+		for _, n := range plan.Add {
+			for _, m := range n.Secrets {
+				if err := keepSecret(ctx, h.Secrets(), m, o.replace); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return plan.Apply()
+}
+
+// keepSecret stores a credential; another one of the same name is not lost to it.
+func keepSecret(ctx context.Context, secrets *vault.Secrets, m config.MovedSecret, replace bool) error {
+	value := vault.NewSecret(m.Reveal())
+	switch old, err := secrets.Get(ctx, m.Name); {
+	case err != nil && !errors.Is(err, vault.ErrNotFound):
+		return err
+	case err == nil && !old.Equal(value) && !replace:
+		return withHint(fmt.Errorf("there is another secret named %s already; nothing was written", m.Name), "usher secret list shows it; --replace replaces it")
+	}
+	return secrets.Set(ctx, m.Name, value)
+}
+
 // importQuietly writes if it was told to, and prints JSON.
-func (a *app) importQuietly(plan *clients.Plan, o importOptions) error {
+func (a *app) importQuietly(ctx context.Context, plan *clients.Plan, o importOptions) error {
 	write := o.yes && len(plan.Add) > 0
 	if write {
-		if err := plan.Apply(); err != nil {
+		if err := a.importApply(ctx, plan, o); err != nil {
 			return err
 		}
 	}
@@ -124,7 +164,7 @@ func (a *app) importPlan(t target, o importOptions) (*clients.Plan, error) {
 	// What would be read is not what would be written to.
 	found = slices.DeleteFunc(found, func(f clients.Found) bool { return f.File == t.path })
 	project := t.layer == config.LayerProject
-	plan, err := clients.NewPlan(found, clients.Target{File: t.path, Project: project, Replace: o.replace})
+	plan, err := clients.NewPlan(found, clients.Target{File: t.path, Project: project, Replace: o.replace, MoveSecrets: o.move})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +177,9 @@ func (a *app) importPlan(t target, o importOptions) (*clients.Plan, error) {
 		})
 	}
 	for i := range plan.Add {
-		secretsToVariables(&plan.Add[i])
+		if project {
+			secretsToVariables(&plan.Add[i])
+		}
 	}
 	return plan, nil
 }
@@ -209,11 +251,17 @@ func secretsToVariables(n *clients.Planned) {
 // importSaid tells what was written and what comes next.
 func (a *app) importSaid(plan *clients.Plan, t target) {
 	a.note("wrote %s to your %s, %s", count(len(plan.Add), "server"), t.word(), clean(a.short(t.path)))
-	literal := 0
+	literal, moved := 0, 0
 	for _, n := range plan.Add {
+		if plan.Target.MoveSecrets {
+			moved += len(n.Secrets)
+		}
 		if len(literalSecrets(n.Server)) > 0 {
 			literal++
 		}
+	}
+	if moved > 0 {
+		a.note("  %s moved into the sealed store: usher secret list", count(moved, "credential"))
 	}
 	if literal > 0 {
 		a.note("  %s a credential written out, as in the file it came from", count(literal, "server")+map[bool]string{true: " holds", false: " hold"}[literal == 1])
