@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,11 +36,22 @@ func watchFiles(ctx context.Context, s *sweeper, dir string) (stop func(), err e
 	return func() { <-done }, nil
 }
 
+// lastFiles is how long events are taken in after the end: there is no last one where
+// others write to the same file system.
+const lastFiles = 2 * time.Second
+
 // readFiles takes events in, the last ones after ctx has ended.
 func readFiles(ctx context.Context, s *sweeper, fd int, dir string) {
 	buf := make([]byte, 64<<10)
+	var end time.Time
 	for {
 		ended := ctx.Err() != nil
+		if ended && end.IsZero() {
+			end = time.Now().Add(lastFiles)
+		}
+		if ended && time.Now().After(end) {
+			return
+		}
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(poll, 20)
 		if n == 0 && ended || err != nil && err != unix.EINTR {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -19,7 +20,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: canary COMMAND…, such as: canary go test -json ./...")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := run(ctx, fake.Secrets, os.Stdout, os.Stderr, os.Args[1:])
 	stop()
 	if err != nil {
