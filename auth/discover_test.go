@@ -45,11 +45,22 @@ func TestCovers(t *testing.T) {
 		resource, server string
 		ok               bool
 	}{
-		{"https://h/mcp", "https://h/mcp", true}, {"https://h", "https://h/mcp", true}, {"https://h/", "https://h/mcp", true},
-		{"https://H:443/mcp", "https://h/mcp", true}, {"https://h/a", "https://h/a/b", true}, {"https://h/mcp/", "https://h/mcp", true},
-		{"https://h/mc", "https://h/mcp", false}, {"https://h/mcp/x", "https://h/mcp", false}, {"https://evil/mcp", "https://h/mcp", false},
-		{"http://h/mcp", "https://h/mcp", false}, {"https://h:8443/mcp", "https://h/mcp", false}, {"https://h.evil/mcp", "https://h/mcp", false},
-		{"https://h/mcp#f", "https://h/mcp", false}, {"", "https://h/mcp", false}, {"mcp", "https://h/mcp", false}, {"urn:x", "https://h/mcp", false},
+		{"https://h/mcp", "https://h/mcp", true},
+		{"https://h", "https://h/mcp", true},
+		{"https://h/", "https://h/mcp", true},
+		{"https://H:443/mcp", "https://h/mcp", true},
+		{"https://h/a", "https://h/a/b", true},
+		{"https://h/mcp/", "https://h/mcp", true},
+		{"https://h/mc", "https://h/mcp", false},
+		{"https://h/mcp/x", "https://h/mcp", false},
+		{"https://evil/mcp", "https://h/mcp", false},
+		{"http://h/mcp", "https://h/mcp", false},
+		{"https://h:8443/mcp", "https://h/mcp", false},
+		{"https://h.evil/mcp", "https://h/mcp", false},
+		{"https://h/mcp#f", "https://h/mcp", false},
+		{"", "https://h/mcp", false},
+		{"mcp", "https://h/mcp", false},
+		{"urn:x", "https://h/mcp", false},
 	} {
 		if err := covers(tt.resource, mustURL(t, tt.server)); (err == nil) != tt.ok {
 			t.Errorf("%q covers %q: %v", tt.resource, tt.server, err)

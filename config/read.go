@@ -91,8 +91,10 @@ func checkMode(path string, mode fs.FileMode, owner, self int, known bool) *Erro
 	case !known:
 		return nil
 	case owner != self && owner != 0:
-		return &Error{File: path, Msg: fmt.Sprintf("belongs to another user (uid %d), who could start programs as you", owner),
-			Hint: "chown it, or copy it to a file of your own"}
+		return &Error{
+			File: path, Msg: fmt.Sprintf("belongs to another user (uid %d), who could start programs as you", owner),
+			Hint: "chown it, or copy it to a file of your own",
+		}
 	case mode.Perm()&0o002 != 0:
 		return &Error{File: path, Msg: fmt.Sprintf("anyone can write it (mode %04o)", mode.Perm()), Hint: "chmod go-w " + path}
 	case mode.Perm()&0o020 != 0:

@@ -206,16 +206,31 @@ func TestEventsAsJSON(t *testing.T) {
 		kind Kind
 		want string
 	}{
-		{ServerChanged{Header: h, From: "connecting", To: "ready"}, KindServer,
-			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","from":"connecting","to":"ready"}`},
-		{GrantChanged{Header: h, Change: GrantRefreshed}, KindGrant,
-			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","change":"refreshed"}`},
-		{ToolsChanged{Header: h, List: "tools", Count: 3}, KindTools,
-			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","list":"tools","count":3}`},
-		{CallFinished{Header: h, Method: "tools/call", Tool: "x", Took: 5, Outcome: "ok"}, KindCall,
-			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","method":"tools/call","tool":"x","took_ns":5,"outcome":"ok"}`},
-		{LogLine{Header: h, Text: "hi"}, KindLog,
-			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","text":"hi"}`},
+		{
+			ServerChanged{Header: h, From: "connecting", To: "ready"},
+			KindServer,
+			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","from":"connecting","to":"ready"}`,
+		},
+		{
+			GrantChanged{Header: h, Change: GrantRefreshed},
+			KindGrant,
+			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","change":"refreshed"}`,
+		},
+		{
+			ToolsChanged{Header: h, List: "tools", Count: 3},
+			KindTools,
+			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","list":"tools","count":3}`,
+		},
+		{
+			CallFinished{Header: h, Method: "tools/call", Tool: "x", Took: 5, Outcome: "ok"},
+			KindCall,
+			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","method":"tools/call","tool":"x","took_ns":5,"outcome":"ok"}`,
+		},
+		{
+			LogLine{Header: h, Text: "hi"},
+			KindLog,
+			`{"at":"2026-01-02T03:04:05Z","server":"linear","account":"work","text":"hi"}`,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.kind), func(t *testing.T) {

@@ -141,7 +141,9 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, peer string, b
 func newPeers() *http.Transport {
 	dialer := &net.Dialer{Timeout: peerDial}
 	return &http.Transport{
-		DialContext:         func(ctx context.Context, network, addr string) (net.Conn, error) { return dialer.DialContext(ctx, network, addr) },
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, addr)
+		},
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: idleTimeout / 2, DisableCompression: true,
 	}
 }

@@ -203,8 +203,10 @@ func TestSpawn(t *testing.T) {
 		{name: "disabled", srv: lazyServer("b", eager, func(s *config.Server) { s.Disabled = true }), want: ErrDisabled},
 		{name: "broken", srv: lazyServer("b", eager, func(s *config.Server) { s.Problem = errors.New("line 3") }), want: ErrDisabled, text: "line 3"},
 		{name: "placeholder", srv: lazyServer("b", eager, func(s *config.Server) { s.Args = []string{"${MISSING_X}"} }), text: "MISSING_X"},
-		{name: "held back", srv: lazyServer("b", eager), want: ErrHeldBack, text: "run: usher approve b",
-			opt: &Options{Approved: func(context.Context, config.Server) error { return errors.New("new definition") }}},
+		{
+			name: "held back", srv: lazyServer("b", eager), want: ErrHeldBack, text: "run: usher approve b",
+			opt: &Options{Approved: func(context.Context, config.Server) error { return errors.New("new definition") }},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -43,7 +43,8 @@ func TestFreshness(t *testing.T) {
 		{name: "no word about changes", version: wire.NewestLegacy, caps: `{"tools":{}}`, want: 2},
 		{name: "changes are announced", version: wire.NewestLegacy, caps: announced, want: 1},
 		{name: "modern, announced", version: wire.Newest, caps: announced, want: 1},
-		{name: "announced long ago", version: wire.NewestLegacy, caps: announced, want: 2,
+		{
+			name: "announced long ago", version: wire.NewestLegacy, caps: announced, want: 2,
 			between: func(t *testing.T, h *Host, _ *double, _ func(string)) {
 				release, err := h.Hold(t.Context(), keyA)
 				if err != nil {
@@ -51,19 +52,32 @@ func TestFreshness(t *testing.T) {
 				}
 				pass(maxQuiet + time.Second)
 				release()
-			}},
-		{name: "a change", version: wire.NewestLegacy, caps: announced, want: 2,
-			between: func(_ *testing.T, _ *Host, _ *double, notify func(string)) { notify(wire.MethodNotifyTools) }},
-		{name: "another list's change", version: wire.NewestLegacy, caps: announced, want: 1,
-			between: func(_ *testing.T, _ *Host, _ *double, notify func(string)) { notify(wire.MethodNotifyPrompts) }},
-		{name: "reconnected", version: wire.NewestLegacy, caps: announced, want: 2,
-			between: func(t *testing.T, h *Host, d *double, _ func(string)) { d.die(); synctest.Wait() }},
-		{name: "kept for a while", version: wire.NewestLegacy, caps: `{}`, ttl: time.Minute, want: 1,
-			between: func(t *testing.T, h *Host, d *double, _ func(string)) { d.die(); pass(59 * time.Second) }},
-		{name: "kept too long", version: wire.NewestLegacy, caps: `{}`, ttl: time.Minute, want: 2,
-			between: func(*testing.T, *Host, *double, func(string)) { pass(time.Minute) }},
-		{name: "reloaded", version: wire.NewestLegacy, caps: announced, ttl: time.Hour, want: 2,
-			between: func(t *testing.T, h *Host, _ *double, _ func(string)) { _ = h.Reload(t.Context(), "a") }},
+			},
+		},
+		{
+			name: "a change", version: wire.NewestLegacy, caps: announced, want: 2,
+			between: func(_ *testing.T, _ *Host, _ *double, notify func(string)) { notify(wire.MethodNotifyTools) },
+		},
+		{
+			name: "another list's change", version: wire.NewestLegacy, caps: announced, want: 1,
+			between: func(_ *testing.T, _ *Host, _ *double, notify func(string)) { notify(wire.MethodNotifyPrompts) },
+		},
+		{
+			name: "reconnected", version: wire.NewestLegacy, caps: announced, want: 2,
+			between: func(t *testing.T, h *Host, d *double, _ func(string)) { d.die(); synctest.Wait() },
+		},
+		{
+			name: "kept for a while", version: wire.NewestLegacy, caps: `{}`, ttl: time.Minute, want: 1,
+			between: func(t *testing.T, h *Host, d *double, _ func(string)) { d.die(); pass(59 * time.Second) },
+		},
+		{
+			name: "kept too long", version: wire.NewestLegacy, caps: `{}`, ttl: time.Minute, want: 2,
+			between: func(*testing.T, *Host, *double, func(string)) { pass(time.Minute) },
+		},
+		{
+			name: "reloaded", version: wire.NewestLegacy, caps: announced, ttl: time.Hour, want: 2,
+			between: func(t *testing.T, h *Host, _ *double, _ func(string)) { _ = h.Reload(t.Context(), "a") },
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -273,8 +287,11 @@ func TestKeysAreApart(t *testing.T) {
 		}}
 		h := s.open(t, nil)
 		keys := []Key{
-			{Server: "a"}, {Server: "a", Account: "work"}, {Server: "a", Principal: "eve"},
-			{Server: "a", Principal: "eve", Account: "work"}, {Server: "a", Lane: "session-1"},
+			{Server: "a"},
+			{Server: "a", Account: "work"},
+			{Server: "a", Principal: "eve"},
+			{Server: "a", Principal: "eve", Account: "work"},
+			{Server: "a", Lane: "session-1"},
 		}
 		for range 2 {
 			for i, k := range keys {

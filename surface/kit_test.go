@@ -68,10 +68,17 @@ func (h *hosted) Explain(err error) Problem {
 		is   error
 		kind Kind
 	}{
-		{host.ErrNeedsLogin, KindLogin}, {host.ErrUnknownServer, KindUnknownServer}, {host.ErrUnknownTool, KindUnknownTool},
-		{host.ErrOutcomeUnknown, KindUnknown}, {host.ErrHeldBack, KindOff}, {host.ErrDisabled, KindOff},
-		{host.ErrCircuitOpen, KindUnavailable}, {host.ErrEjected, KindUnavailable}, {host.ErrBusy, KindUnavailable},
-		{upstream.ErrTransport, KindUnavailable}, {context.DeadlineExceeded, KindUnavailable},
+		{host.ErrNeedsLogin, KindLogin},
+		{host.ErrUnknownServer, KindUnknownServer},
+		{host.ErrUnknownTool, KindUnknownTool},
+		{host.ErrOutcomeUnknown, KindUnknown},
+		{host.ErrHeldBack, KindOff},
+		{host.ErrDisabled, KindOff},
+		{host.ErrCircuitOpen, KindUnavailable},
+		{host.ErrEjected, KindUnavailable},
+		{host.ErrBusy, KindUnavailable},
+		{upstream.ErrTransport, KindUnavailable},
+		{context.DeadlineExceeded, KindUnavailable},
 	} {
 		if errors.Is(err, k.is) {
 			p.Kind = k.kind

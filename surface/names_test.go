@@ -74,9 +74,19 @@ func TestGlob(t *testing.T) {
 		pattern, text string
 		want          bool
 	}{
-		{"", "", true}, {"*", "", true}, {"*", "abc", true}, {"a*c", "abbc", true}, {"a*c", "ab", false},
-		{"?", "a", true}, {"?", "", false}, {"a*b*c", "axxbxxc", true}, {"a*b*c", "axxcxxb", false}, {"abc", "abcd", false},
-		{"**x", "ax", true}, {"get_*", "get_issue", true}, {"get_*", "Get_issue", false},
+		{"", "", true},
+		{"*", "", true},
+		{"*", "abc", true},
+		{"a*c", "abbc", true},
+		{"a*c", "ab", false},
+		{"?", "a", true},
+		{"?", "", false},
+		{"a*b*c", "axxbxxc", true},
+		{"a*b*c", "axxcxxb", false},
+		{"abc", "abcd", false},
+		{"**x", "ax", true},
+		{"get_*", "get_issue", true},
+		{"get_*", "Get_issue", false},
 	} {
 		if got := globMatch(tt.pattern, tt.text); got != tt.want {
 			t.Errorf("%q matches %q: %v", tt.pattern, tt.text, got)
@@ -133,9 +143,16 @@ func TestTemplates(t *testing.T) {
 		template, uri string
 		want          bool
 	}{
-		{"file:///{path}", "file:///a/b", true}, {"file:///{path}", "http://a", false}, {"a://{x}/b/{y}", "a://1/b/2", true},
-		{"a://{x}/b/{y}", "a://1/c/2", false}, {"a://x", "a://x", true}, {"a://x", "a://xy", false}, {"a://{x", "a://anything", true},
-		{"{+all}", "anything://", true}, {"db://{t}/schema", "db://users/schema", true}, {"db://{t}/schema", "db://users/rows", false},
+		{"file:///{path}", "file:///a/b", true},
+		{"file:///{path}", "http://a", false},
+		{"a://{x}/b/{y}", "a://1/b/2", true},
+		{"a://{x}/b/{y}", "a://1/c/2", false},
+		{"a://x", "a://x", true},
+		{"a://x", "a://xy", false},
+		{"a://{x", "a://anything", true},
+		{"{+all}", "anything://", true},
+		{"db://{t}/schema", "db://users/schema", true},
+		{"db://{t}/schema", "db://users/rows", false},
 	} {
 		if got := parseTemplate(tt.template).matches(tt.uri); got != tt.want {
 			t.Errorf("%s matches %s: %v", tt.template, tt.uri, got)

@@ -166,8 +166,10 @@ func TestLoginTool(t *testing.T) {
 	l := &logins{}
 	w := twoServers(t, Options{Logins: l}, nil)
 	for _, tt := range []struct{ args, want string }{
-		{`{"server":"alpha"}`, "https://example.com/authorize"}, {`{}`, "Servers: alpha, beta."},
-		{`{"server":"alpha","redirect_url":"http://x/?code=1"}`, "Logged in"}, {`{"server":"alfa"}`, "did you mean alpha"},
+		{`{"server":"alpha"}`, "https://example.com/authorize"},
+		{`{}`, "Servers: alpha, beta."},
+		{`{"server":"alpha","redirect_url":"http://x/?code=1"}`, "Logged in"},
+		{`{"server":"alfa"}`, "did you mean alpha"},
 	} {
 		got, _ := text(do(t, w.Direct(), legacyAgent, wire.MethodToolsCall, `{"name":"login","arguments":`+tt.args+`}`))
 		if !strings.Contains(got, tt.want) {

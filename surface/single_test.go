@@ -94,8 +94,10 @@ func compareMeta(t *testing.T, v View, agent Agent) {
 // TestPagesPass wants paging, ttlMs and cacheScope to be the server's own where
 // nothing is left out.
 func TestPagesPass(t *testing.T) {
-	srv, _ := serve(t, "s", fake.Options{Versions: modernOnly, PageSize: 2, ListTTL: 5000, CacheScope: "public",
-		Tools: []fake.Tool{simple("s", "c", ""), simple("s", "a", ""), simple("s", "b", "")}})
+	srv, _ := serve(t, "s", fake.Options{
+		Versions: modernOnly, PageSize: 2, ListTTL: 5000, CacheScope: "public",
+		Tools: []fake.Tool{simple("s", "c", ""), simple("s", "a", ""), simple("s", "b", "")},
+	})
 	w := start(t, []config.Server{srv}, Options{}, nil)
 	v := single1(t, w, "s")
 	const meta = `"ttlMs":5000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1.0.0"}}}`
@@ -116,8 +118,10 @@ func TestPagesPass(t *testing.T) {
 }
 
 func TestPagesFilter(t *testing.T) {
-	srv, _ := serve(t, "s", fake.Options{Versions: modernOnly, ListTTL: 5000, CacheScope: "public", Switches: []string{"invalid-header-tools"},
-		Tools: []fake.Tool{simple("s", "a", ""), simple("s", "b", ""), simple("s", "c", "")}})
+	srv, _ := serve(t, "s", fake.Options{
+		Versions: modernOnly, ListTTL: 5000, CacheScope: "public", Switches: []string{"invalid-header-tools"},
+		Tools: []fake.Tool{simple("s", "a", ""), simple("s", "b", ""), simple("s", "c", "")},
+	})
 	w := start(t, []config.Server{srv}, Options{}, func(c *config.Config, _ *host.Options) {
 		c.Servers[0].Tools = config.ToolRules{Deny: []string{"b"}, Rename: map[string]string{"c": "sea"}}
 	})

@@ -37,10 +37,16 @@ func TestSealedOnlyWhatHoldsSecrets(t *testing.T) {
 		kind   string
 		sealed bool
 	}{
-		{vault.KindGrant, true}, {vault.KindClient, true}, {vault.KindPending, true},
-		{vault.KindSecret, true}, {"a kind nobody thought of", true},
-		{vault.KindApproval, false}, {vault.KindEra, false}, {vault.KindCatalog, false},
-		{vault.KindPin, false}, {vault.KindKey, false},
+		{vault.KindGrant, true},
+		{vault.KindClient, true},
+		{vault.KindPending, true},
+		{vault.KindSecret, true},
+		{"a kind nobody thought of", true},
+		{vault.KindApproval, false},
+		{vault.KindEra, false},
+		{vault.KindCatalog, false},
+		{vault.KindPin, false},
+		{vault.KindKey, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.kind, func(t *testing.T) {

@@ -20,9 +20,14 @@ import (
 func testInvalid(t *testing.T, s vault.Store) {
 	ctx := t.Context()
 	bad := []vault.Key{
-		{}, {Principal: "p", Name: "n"}, {Kind: "k", Name: "n"}, {Kind: "k", Principal: "p"},
-		{Kind: "k", Principal: "p", Name: "nul\x00"}, {Kind: "k", Principal: "p", Name: "\xff"},
-		{Kind: "k", Principal: "p", Name: "new\nline"}, {Kind: "k", Principal: "p", Name: strings.Repeat("n", 1025)},
+		{},
+		{Principal: "p", Name: "n"},
+		{Kind: "k", Name: "n"},
+		{Kind: "k", Principal: "p"},
+		{Kind: "k", Principal: "p", Name: "nul\x00"},
+		{Kind: "k", Principal: "p", Name: "\xff"},
+		{Kind: "k", Principal: "p", Name: "new\nline"},
+		{Kind: "k", Principal: "p", Name: strings.Repeat("n", 1025)},
 	}
 	for _, k := range bad {
 		_, err := s.Get(ctx, k)

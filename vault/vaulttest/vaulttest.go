@@ -219,10 +219,14 @@ func testList(t *testing.T, s vault.Store) {
 
 func testKeysApart(t *testing.T, s vault.Store) {
 	keys := []vault.Key{
-		{Kind: "a", Principal: "b", Name: "c"}, {Kind: "a", Principal: "c", Name: "b"},
-		{Kind: "ab", Principal: "b", Name: "c"}, {Kind: "a", Principal: "bb", Name: "c"},
-		{Kind: "a", Principal: "b", Name: "C"}, {Kind: "a", Principal: "b", Name: "c "},
-		{Kind: "a", Principal: "b", Name: "c/b/c"}, {Kind: "a", Principal: "b", Name: `'"%_\`},
+		{Kind: "a", Principal: "b", Name: "c"},
+		{Kind: "a", Principal: "c", Name: "b"},
+		{Kind: "ab", Principal: "b", Name: "c"},
+		{Kind: "a", Principal: "bb", Name: "c"},
+		{Kind: "a", Principal: "b", Name: "C"},
+		{Kind: "a", Principal: "b", Name: "c "},
+		{Kind: "a", Principal: "b", Name: "c/b/c"},
+		{Kind: "a", Principal: "b", Name: `'"%_\`},
 		{Kind: "a", Principal: "b", Name: "https://ü.example/?q=1&r[]=2"},
 	}
 	for _, k := range keys {

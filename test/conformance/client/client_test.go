@@ -93,7 +93,8 @@ func TestActions(t *testing.T) {
 		{
 			"schema goes back to the byte", "json-schema-2020-12-preservation",
 			scripted{items: map[string][]string{"tools/list": {`{"name":"x"}`, `{"inputSchema":{"$defs": {"a":1e0}},"name":"json_schema_2020_12_tool"}`}}},
-			[]string{"tools/list", `tools/call {"name":"json_schema_echo","arguments":{"schema":{"$defs": {"a":1e0}}}}`}, "",
+			[]string{"tools/list", `tools/call {"name":"json_schema_echo","arguments":{"schema":{"$defs": {"a":1e0}}}}`},
+			"",
 		},
 		{"schema tool missing", "json-schema-2020-12-preservation", scripted{}, []string{"tools/list"}, "lists no json_schema_2020_12_tool"},
 		{
@@ -102,12 +103,15 @@ func TestActions(t *testing.T) {
 			[]string{
 				"tools/list", `tools/call {"name":"t"}`, "resources/list", `resources/read {"uri":"u://1"}`,
 				"prompts/list", `prompts/get {"name":"p"}`,
-			}, "",
+			},
+			"",
 		},
 		{"nothing to use", "http-standard-headers", scripted{}, []string{"tools/list"}, "the server has none"},
 		{
-			"a call that fails", "tools_call", scripted{fail: "add_numbers"},
-			[]string{"tools/list", `tools/call {"name":"add_numbers","arguments":{"a":5,"b":3}}`}, `call "add_numbers": no such tool`,
+			"a call that fails", "tools_call",
+			scripted{fail: "add_numbers"},
+			[]string{"tools/list", `tools/call {"name":"add_numbers","arguments":{"a":5,"b":3}}`},
+			`call "add_numbers": no such tool`,
 		},
 		{"no calls told", "http-custom-headers", scripted{}, nil, "lists no tool calls"},
 	}
