@@ -51,6 +51,8 @@ func (l lists) of(method string) bool {
 
 // catalog is the last known lists of a unit.
 type catalog struct {
+	pool *pool
+
 	mu      sync.Mutex // guards what follows
 	loaded  bool       // Memory has been asked
 	info    upstream.ServerInfo
@@ -114,6 +116,9 @@ func (c *catalog) load(old Catalog, ok bool) {
 
 // put needs mu.
 func (c *catalog) put(method string, l listing) {
+	if c.pool != nil {
+		l.Items = c.pool.share(method, l.Items)
+	}
 	if c.known == nil {
 		c.known = map[string]listing{}
 	}

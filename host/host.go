@@ -37,6 +37,7 @@ type registration struct {
 	srv    config.Server
 	pace   *upstream.Pace // of all its connections together
 	units  map[Key]*unit
+	lists  pool
 	modern atomic.Value // string: its revision, once it is known to have no older one
 }
 

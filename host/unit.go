@@ -77,6 +77,7 @@ func (h *Host) newUnit(k Key, reg *registration) *unit {
 		budget:  newBudget(srv.Supervision.MaxRestarts, srv.Supervision.RestartWindow),
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},
 	}
+	u.catalog.pool = &reg.lists
 	if h.opt.Connection != nil {
 		u.base = h.opt.Connection(k)
 	}

@@ -60,10 +60,10 @@ type knownTool struct {
 	finding
 }
 
-// sameList tells whether a catalog is the one a set was made from, without looking
-// into it.
+// sameList tells whether a catalog is the one a set was made from, or an earlier
+// reading of it over another connection, without looking into it.
 func (t *toolset) sameList(c host.Catalog) bool {
-	return len(t.list) == len(c.Tools) && t.at.Equal(c.At) && (len(t.list) == 0 || &t.list[0] == &c.Tools[0])
+	return len(t.list) == len(c.Tools) && !c.At.After(t.at) && (len(t.list) == 0 || &t.list[0] == &c.Tools[0])
 }
 
 // How often a list is read again before a call: one that a server said has changed
