@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,9 +82,8 @@ func sweepFile(s *sweeper, f *os.File, dir string) {
 	if err != nil || !strings.HasPrefix(path, dir+"/") || skipped(path) {
 		return
 	}
-	text := make([]byte, maxFile)
-	n, _ := f.ReadAt(text, 0) // up to its end
-	s.text("files", path, text[:n])
+	text, _ := io.ReadAll(io.NewSectionReader(f, 0, maxFile)) // up to its end, or as far as it can be read
+	s.text("files", path, text)
 }
 
 // skipped reports files that are not usher's: what compilers leave, and what a test
