@@ -77,11 +77,12 @@ func (b *balancer) carry(near net.Conn) {
 // dial connects to the next replica that accepts, and says how far its kills had
 // come before.
 func (b *balancer) dial() (net.Conn, *replica, int64) {
-	for range b.to {
-		b.mu.Lock()
-		r := b.to[b.next%len(b.to)]
-		b.next++
-		b.mu.Unlock()
+	b.mu.Lock()
+	first := b.next
+	b.next++
+	b.mu.Unlock()
+	for i := range b.to {
+		r := b.to[(first+i)%len(b.to)]
 		lives := r.kills.Load()
 		c, err := net.Dial("tcp", r.addr)
 		if err == nil {
