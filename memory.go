@@ -3,6 +3,8 @@ package usher
 import (
 	"bytes"
 	"context"
+	"reflect"
+	"time"
 
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -26,8 +28,12 @@ func (m *memory) Era(ctx context.Context, digest string) (string, bool) {
 	return era.Protocol, true
 }
 
-// RememberEra keeps the protocol version.
+// RememberEra keeps the protocol version. What is kept already is not written again:
+// a write waits for the disk, and most connections find what the last one found.
 func (m *memory) RememberEra(ctx context.Context, digest, version string) {
+	if known, ok := m.Era(ctx, digest); ok && known == version {
+		return
+	}
 	_ = m.eras.Remember(ctx, vault.Era{Digest: digest, Name: version, Protocol: version}) // a shortcut only
 }
 
@@ -53,14 +59,26 @@ func (m *memory) Tools(ctx context.Context, k host.Key, digest string) (host.Cat
 	}, true
 }
 
-// RememberTools keeps the catalog of k.
+// sameFor is how long an unchanged catalog need not be written again to say that it
+// was seen, unless its own time runs out before.
+const sameFor = 10 * time.Minute
+
+// RememberTools keeps the catalog of k, unless it was kept as it is a moment ago.
 func (m *memory) RememberTools(ctx context.Context, k host.Key, digest string, c host.Catalog) {
 	kept, name := m.catalog(k)
-	_ = kept.Save(ctx, vault.Entry{ // a shortcut only
+	e := vault.Entry{
 		Name: name, Digest: digest, Protocol: c.Version, Updated: c.At, TTL: c.TTL, Public: c.Public,
 		ServerInfo: c.Info, Capabilities: c.Capabilities, Instructions: c.Instructions,
 		Tools: array(c.Tools), Prompts: array(c.Prompts), Resources: array(c.Resources), Templates: array(c.Templates),
-	})
+	}
+	if old, err := kept.Load(ctx, name); err == nil {
+		age := e.Updated.Sub(old.Updated)
+		old.Updated = e.Updated
+		if reflect.DeepEqual(old, e) && age >= 0 && age < sameFor && (e.TTL == 0 || age < e.TTL/2) {
+			return
+		}
+	}
+	_ = kept.Save(ctx, e) // a shortcut only
 }
 
 func elements(raw []byte) [][]byte {

@@ -1,6 +1,7 @@
 package usher
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -30,5 +31,48 @@ func TestMemoryKeepsTheCatalog(t *testing.T) {
 	}
 	if got, _ := m.Tools(t.Context(), k, "another"); !got.Stale {
 		t.Error("what another definition offered passes for fresh")
+	}
+}
+
+// writes counts what is written to a store.
+type writes struct {
+	vault.Store
+	n int
+}
+
+func (w *writes) Put(ctx context.Context, key vault.Key, data []byte, ifVersion int64) (vault.Record, error) {
+	w.n++
+	return w.Store.Put(ctx, key, data, ifVersion)
+}
+
+// TestMemoryWritesWhatIsNew: a call whose server is as it was writes nothing, since
+// every write waits for the disk.
+func TestMemoryWritesWhatIsNew(t *testing.T) {
+	store := &writes{Store: vault.NewMemory()}
+	m := &memory{eras: vault.NewEras(store), catalogs: store}
+	k := host.Key{Principal: vault.Local, Server: "s"}
+	at := time.Now()
+	c := host.Catalog{Tools: [][]byte{[]byte(`{"name":"a"}`)}, Version: "2026-07-28", At: at}
+	for _, tt := range []struct {
+		name   string
+		change func()
+		want   int
+	}{
+		{"first", func() {}, 2},
+		{"the same", func() { c.At = at.Add(time.Second) }, 0},
+		{"seen long after", func() { c.At = at.Add(sameFor) }, 1},
+		{"another tool", func() { c.Tools = [][]byte{[]byte(`{"name":"b"}`)} }, 1},
+		{"another time to live", func() { c.TTL = time.Minute }, 1},
+		{"still fresh", func() { c.At = c.At.Add(time.Second) }, 0},
+		{"half its time is over", func() { c.At = c.At.Add(time.Minute / 2) }, 1},
+		{"another revision", func() { c.Version = "2025-11-25" }, 2},
+	} {
+		tt.change()
+		store.n = 0
+		m.RememberEra(t.Context(), "d", c.Version)
+		m.RememberTools(t.Context(), k, "d", c)
+		if store.n != tt.want {
+			t.Errorf("%s: %d writes, want %d", tt.name, store.n, tt.want)
+		}
 	}
 }

@@ -112,13 +112,17 @@ func (r *readings) forget(server, account string) {
 
 // learn sees to it that a list of all sources is known, as far as that is possible
 // in a moment: servers never seen before are asked, all at once, and waited for
-// until all have answered, or half of them have and the others keep silent for as
-// long again. What comes later is told as a change of the list.
+// until all have answered, or half of all servers are known and the others keep
+// silent for as long again. What comes later is told as a change of the list.
 func (s *Surface) learn(ctx context.Context, sources []source, method string) {
 	var open []*reading
+	known := 0
 	for i := range sources {
 		src := &sources[i]
 		if !src.lacks(method) {
+			if src.known && !src.Off {
+				known++
+			}
 			if src.doubtful(s.started) {
 				s.read(src.key, method, refreshEvery)
 			}
@@ -129,7 +133,7 @@ func (s *Surface) learn(ctx context.Context, sources []source, method string) {
 		}
 	}
 	if len(open) > 0 {
-		s.await(ctx, open)
+		s.await(ctx, open, known)
 	}
 }
 
@@ -139,8 +143,13 @@ func (r *readings) isAbandoned(one *reading) bool {
 	return one.abandoned
 }
 
-// await waits for readings; those it gives up nobody waits for again.
-func (s *Surface) await(ctx context.Context, open []*reading) {
+// fewUnknown is how long servers never seen are waited for where most are known: an
+// agent must not wait at every start for the one that hangs.
+const fewUnknown = 10 * time.Millisecond
+
+// await waits for readings, beside which known servers need none; those it gives up
+// nobody waits for again.
+func (s *Surface) await(ctx context.Context, open []*reading, known int) {
 	began := time.Now()
 	ended := make(chan struct{}, len(open))
 	stop := make(chan struct{})
@@ -156,7 +165,11 @@ func (s *Surface) await(ctx context.Context, open []*reading) {
 			}
 		})
 	}
-	quiet := time.NewTimer(maxWait)
+	patience := maxWait
+	if known > len(open) {
+		patience = fewUnknown
+	}
+	quiet := time.NewTimer(patience)
 	defer quiet.Stop()
 	for n := 1; n <= len(open); n++ {
 		select {
@@ -167,7 +180,7 @@ func (s *Surface) await(ctx context.Context, open []*reading) {
 			s.readings.abandon(open)
 			return
 		}
-		if 2*n >= len(open) {
+		if known <= len(open) && 2*(known+n) >= known+len(open) {
 			quiet.Reset(min(max(s.opt.Quiet, time.Since(began)), maxWait))
 		}
 	}

@@ -22,14 +22,18 @@ func TestListsDoNotWaitForLateServers(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		answers []time.Duration // 0: never
+		known   int
 		want    time.Duration
 	}{
-		{"all at once", []time.Duration{time.Millisecond, time.Millisecond}, time.Millisecond},
-		{"one is hung", []time.Duration{time.Millisecond, 2 * time.Millisecond, 0}, 2*time.Millisecond + DefaultQuiet},
-		{"all are slow, one is hung", []time.Duration{time.Second, time.Second, 0}, 2 * time.Second},
-		{"the only one is slow", []time.Duration{3 * time.Second}, 3 * time.Second},
-		{"the only one is hung", []time.Duration{0}, maxWait},
-		{"late, but in time", []time.Duration{time.Second, 1900 * time.Millisecond}, 1900 * time.Millisecond},
+		{"all at once", []time.Duration{time.Millisecond, time.Millisecond}, 0, time.Millisecond},
+		{"one is hung", []time.Duration{time.Millisecond, 2 * time.Millisecond, 0}, 0, 2*time.Millisecond + DefaultQuiet},
+		{"all are slow, one is hung", []time.Duration{time.Second, time.Second, 0}, 0, 2 * time.Second},
+		{"the only one is slow", []time.Duration{3 * time.Second}, 0, 3 * time.Second},
+		{"the only one is hung", []time.Duration{0}, 0, maxWait},
+		{"most are known, the other hangs", []time.Duration{0}, 2, fewUnknown},
+		{"most are known, the other is quick", []time.Duration{time.Millisecond}, 2, time.Millisecond},
+		{"half are known", []time.Duration{time.Millisecond, 0}, 2, time.Millisecond + DefaultQuiet},
+		{"late, but in time", []time.Duration{time.Second, 1900 * time.Millisecond}, 0, 1900 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,7 +53,7 @@ func TestListsDoNotWaitForLateServers(t *testing.T) {
 					open = append(open, r)
 				}
 				began := time.Now()
-				s.await(t.Context(), open)
+				s.await(t.Context(), open, tt.known)
 				if got := time.Since(began); got != tt.want {
 					t.Errorf("waited %v, want %v", got, tt.want)
 				}
