@@ -68,19 +68,24 @@ func readFiles(ctx context.Context, s *sweeper, fd int, dir string) {
 		for rest := buf[:n]; len(rest) >= 24; {
 			size := binary.NativeEndian.Uint32(rest)
 			if file := int32(binary.NativeEndian.Uint32(rest[16:])); file >= 0 {
-				sweepFile(s, os.NewFile(uintptr(file), ""), dir)
+				sweepFile(s, os.NewFile(uintptr(file), ""), dir, end.IsZero() || time.Now().Before(end))
 			}
 			rest = rest[min(len(rest), int(size)):]
 		}
 	}
 }
 
-func sweepFile(s *sweeper, f *os.File, dir string) {
+// sweepFile looks at a file, if there is still time, and closes it.
+func sweepFile(s *sweeper, f *os.File, dir string, inTime bool) {
 	defer func() { _ = f.Close() }() // it was only read
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	path = strings.TrimSuffix(path, " (deleted)")
-	if err != nil || !strings.HasPrefix(path, dir+"/") || skipped(path) {
+	if !inTime || err != nil || !strings.HasPrefix(path, dir+"/") || skipped(path) {
 		return
+	}
+	head := make([]byte, 4)
+	if n, _ := f.ReadAt(head, 0); n == 0 || string(head) == "\x7fELF" || string(head) == "!<ar" {
+		return // empty, or what a compiler made
 	}
 	text, _ := io.ReadAll(io.NewSectionReader(f, 0, maxFile)) // up to its end, or as far as it can be read
 	s.text("files", path, text)
