@@ -91,11 +91,11 @@ func sweepFile(s *sweeper, f *os.File, dir string, inTime bool) {
 	s.text("files", path, text)
 }
 
-// skipped reports files that are not usher's: what compilers leave, and what a test
-// keeps on purpose.
+// skipped reports files that are not usher's: what compilers leave, the programs and
+// the database that set-up has in .cache, and what a test keeps on purpose.
 func skipped(path string) bool {
 	for _, part := range strings.Split(filepath.Dir(path), "/") {
-		if strings.HasPrefix(part, exempt) || strings.HasPrefix(part, "go-build") {
+		if strings.HasPrefix(part, exempt) || strings.HasPrefix(part, "go-build") || part == ".cache" {
 			return true
 		}
 	}
