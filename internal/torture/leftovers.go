@@ -95,16 +95,29 @@ func awaitCall(ctx context.Context, ledger string) error {
 	return nil
 }
 
-// gone waits until no process of a cycle is left, and counts those that are.
+// patience is how long processes that are late are watched, to tell those that take
+// too long from those that stay.
+const patience = 30 * time.Second
+
+// gone waits until no process of a cycle is left, and counts those that are after
+// five seconds.
 func (t *trial) gone(mark string) {
-	ctx, cancel := context.WithTimeout(t.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond) // looking at all processes is dear
 	defer tick.Stop()
+	begin, late := time.Now(), ""
 	for {
 		left, err := marked(mark)
 		if err == nil && len(left) == 0 {
+			if late != "" {
+				t.breaks("cycle %s: gone only after %.1f s: %s", mark, time.Since(begin).Seconds(), late)
+			}
 			return
+		}
+		if late == "" && time.Since(begin) > 5*time.Second {
+			late = describe(left[0])
+			t.count("processes left after 5 s", len(left))
 		}
 		select {
 		case <-tick.C:
@@ -114,8 +127,7 @@ func (t *trial) gone(mark string) {
 		if t.ctx.Err() != nil {
 			return
 		}
-		t.breaks("%d processes left after 5 s: %v", len(left), left)
-		t.count("processes left after 5 s", len(left))
+		t.breaks("cycle %s: there after %v: %s", mark, patience, late)
 		for _, pid := range left {
 			if p, err := os.FindProcess(pid); err == nil {
 				_ = p.Kill() // it was started by this run

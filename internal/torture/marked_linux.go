@@ -2,6 +2,7 @@ package torture
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,4 +26,11 @@ func marked(mark string) ([]int, error) {
 		}
 	}
 	return pids, nil
+}
+
+// describe says what a process is and what it does.
+func describe(pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may be gone by now
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return fmt.Sprintf("%q, %.60q", bytes.ReplaceAll(line, []byte{0}, []byte{' '}), stat)
 }
