@@ -115,7 +115,7 @@ func (t *trial) gone(mark string) {
 			}
 			return
 		}
-		if late == "" && time.Since(begin) > 5*time.Second {
+		if late == "" && len(left) > 0 && time.Since(begin) > 5*time.Second {
 			late = describe(left[0])
 			t.count("processes left after 5 s", len(left))
 		}
