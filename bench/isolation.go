@@ -23,7 +23,7 @@ var badKinds = []string{
 const (
 	healthyServers  = 19
 	isolationRounds = 7
-	roundTime       = time.Second
+	roundTime       = 2 * time.Second
 	callsPerSecond  = 20 // to each healthy server: a working load, not saturation
 )
 

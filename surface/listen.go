@@ -92,12 +92,12 @@ func (l *listener) wants(kind int) bool {
 // run tells the agent of changed lists until ctx ends.
 func (s *Surface) run(ctx context.Context, l *listener) error {
 	l.woken = make(chan struct{}, 1)
+	s.listeners.set(l, true) // before anything that takes time: the agent counts on it
+	defer s.listeners.set(l, false)
 	var last lists3
 	if l.sums != nil {
 		last = l.sums(ctx)
 	}
-	s.listeners.set(l, true)
-	defer s.listeners.set(l, false)
 	for {
 		select {
 		case <-ctx.Done():
