@@ -70,12 +70,14 @@ keeps them healthy, guards what may be called, and shows them as one.`,
 		Args:                       noCommand,
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.Version = Version().String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.io.In)
 	root.SetOut(a.io.Out)
 	root.SetErr(a.io.Err)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("usher "+strings.TrimPrefix(c.CommandPath(), "usher ")+" --help", "%v", err)
+		return usagef(c.CommandPath()+" --help", "%v", err)
 	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "use this `file` instead of the user and project files")

@@ -44,6 +44,11 @@ func Version() Build {
 	return b
 }
 
+// String is the build on one line.
+func (b Build) String() string {
+	return fmt.Sprintf("usher %s (%s, %s)", b.Number, b.Go, b.Platform)
+}
+
 func newCmdVersion(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -54,7 +59,7 @@ func newCmdVersion(a *app) *cobra.Command {
 			if asJSON {
 				return a.printJSON(b)
 			}
-			fmt.Fprintf(a.io.Out, "usher %s (%s, %s)\n", b.Number, b.Go, b.Platform)
+			fmt.Fprintln(a.io.Out, b)
 			return nil
 		},
 	}
