@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/usher-mcp/usher"
@@ -59,13 +60,14 @@ func isolationOf(ctx context.Context, healthy *child, kind string) (float64, err
 		return 0, err
 	}
 	defer func() { _ = h.Close() }()
-	if _, err := isolationRound(ctx, h, false); err != nil { // warm up
+	var givenUp atomic.Bool // from round to round: the first second of a round reinstates it
+	if _, err := isolationRound(ctx, h, false, &givenUp); err != nil { // warm up
 		return 0, err
 	}
 	var with, without []float64
 	for range isolationRounds {
 		for _, annoyed := range []bool{false, true} {
-			p99, err := isolationRound(ctx, h, annoyed)
+			p99, err := isolationRound(ctx, h, annoyed, &givenUp)
 			if err != nil {
 				return 0, err
 			}
@@ -92,7 +94,7 @@ func openIsolation(ctx context.Context, healthyURL, badURL string) (*usher.Host,
 
 // isolationRound calls every healthy server at a steady pace and returns their
 // 99th percentile. When annoyed, four callers use the bad one meanwhile.
-func isolationRound(ctx context.Context, h *usher.Host, annoyed bool) (time.Duration, error) {
+func isolationRound(ctx context.Context, h *usher.Host, annoyed bool, givenUp *atomic.Bool) (time.Duration, error) {
 	ctx, stop := context.WithTimeout(ctx, roundTime)
 	defer stop()
 	var mu sync.Mutex // guards sample, failed
@@ -112,21 +114,38 @@ func isolationRound(ctx context.Context, h *usher.Host, annoyed bool) (time.Dura
 	}
 	if annoyed {
 		for range 4 {
-			wg.Go(func() { annoy(ctx, h) })
+			wg.Go(func() { annoy(ctx, h, givenUp) })
 		}
+		wg.Go(func() { reinstate(ctx, h, givenUp) })
 	}
 	wg.Wait()
 	return quantile(sample, 0.99), failed
 }
 
-// annoy uses the bad server as a stubborn caller would. It is taken back into
-// service whenever supervision has given it up, so that it goes on misbehaving.
-func annoy(ctx context.Context, h *usher.Host) {
+// annoy uses the bad server as a stubborn caller would, and says when supervision
+// has given it up.
+func annoy(ctx context.Context, h *usher.Host, givenUp *atomic.Bool) {
 	tick := time.NewTicker(time.Second / callsPerSecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		_, err := h.Call(ctx, "bad", "echo", []byte(`{}`), nil) // it is meant to fail
 		if errors.Is(err, host.ErrCircuitOpen) || errors.Is(err, host.ErrEjected) {
+			givenUp.Store(true)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// reinstate takes the bad server back into service once a second when supervision
+// has given it up, as an impatient operator would, so that it goes on misbehaving.
+func reinstate(ctx context.Context, h *usher.Host, givenUp *atomic.Bool) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if givenUp.Swap(false) {
 			_ = h.Reload(ctx, "bad") // there is nobody to tell
 		}
 		select {

@@ -18,10 +18,10 @@ const (
 	timedOut              // one of our deadlines passed
 	broken                // the connection failed
 	cut                   // we closed the connection under the request
-	sick                  // the server cannot do its work: HTTP 5xx, no handshake
+	sick                  // the server cannot do its work: HTTP 5xx, no handshake, gibberish
 	limited               // HTTP 429
 	refused               // a login is needed
-	odd                   // the server broke the protocol in one answer
+	odd                   // the server refused the request in a way of its own
 	local                 // nothing to do with the server: held back, no place, …
 )
 
@@ -110,8 +110,13 @@ func callKind(ctx, call context.Context, err error) kind {
 		return broken
 	case errors.Is(err, upstream.ErrClosed):
 		return cut
-	case errors.As(err, &status) && status.Status >= 500:
-		return sick
+	case errors.As(err, &status):
+		if status.Status >= 500 {
+			return sick
+		}
+		return odd
+	case errors.Is(err, upstream.ErrProtocol):
+		return sick // an answer nobody can read is none
 	}
 	return odd
 }
