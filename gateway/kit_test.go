@@ -109,7 +109,7 @@ func (s *stack) List(ctx context.Context, k policy.Key, method string) (policy.C
 }
 
 func (s *stack) Listen(ctx context.Context, k policy.Key, want surface.Subscription, on func(wire.Message)) error {
-	return s.hosted.Listen(ctx, k, upstream.Subscription{Tools: want.Tools, Prompts: want.Prompts, Resources: want.Resources, URIs: want.URIs}, on)
+	return s.hosted.Listen(ctx, k, upstream.Subscription{Tools: want.Tools, Prompts: want.Prompts, Resources: want.Resources, URIs: want.URIs, Ready: want.Ready}, on)
 }
 
 func (s *stack) Notify(ctx context.Context, k policy.Key, method string, params []byte) error {

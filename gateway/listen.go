@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -33,18 +35,22 @@ func (g *Gateway) listen(ctx context.Context, q *request) answer {
 		return failure(wire.CodeInternal, "too many subscriptions at once")
 	}
 	defer back()
-	tag := jsonx.Edit{Key: wire.MetaSubscription, Value: []byte(q.id.JSON())}
-	ack := wire.EditMeta(jsonx.Set(nil, "notifications", accepted), tag)
-	if !q.out.send(wire.AppendNotification(nil, wire.MethodNotifyListenOK, ack)) {
+	if !q.out.streams() {
 		return failure(wire.CodeInvalidRequest, "a subscription needs a stream; Accept must allow text/event-stream")
 	}
+	tag := jsonx.Edit{Key: wire.MetaSubscription, Value: []byte(q.id.JSON())}
+	ack := wire.EditMeta(jsonx.Set(nil, "notifications", accepted), tag)
+	t := &teller{out: q.out, tag: tag}
+	want.Ready = func() { t.acknowledge(ack) }
+	late := time.AfterFunc(ackPatience, want.Ready)
+	defer late.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
 	if !g.spawn(func() {
 		ended <- q.end.view.Listen(ctx, q.agent, want, func(m wire.Message) {
 			if wanted(&want, m) {
-				q.out.send(wire.AppendNotification(nil, m.Method, wire.EditMeta(m.Params, tag)))
+				t.tell(m)
 			}
 		})
 	}) {
@@ -53,14 +59,59 @@ func (g *Gateway) listen(ctx context.Context, q *request) answer {
 	var err error
 	select {
 	case err = <-ended:
+		t.acknowledge(ack)
 	case <-g.draining:
 		cancel()
 		<-ended
+		t.acknowledge(ack)
 	}
 	if err != nil && ctx.Err() != nil {
 		return answer{none: true}
 	}
 	return answer{result: wire.EditMeta([]byte(`{"resultType":"complete"}`), tag)}
+}
+
+// ackPatience is how long the acknowledgement waits for servers that do not answer:
+// those that do must not wait for them.
+const ackPatience = 5 * time.Second
+
+// maxHeld bounds the messages that wait for the acknowledgement.
+const maxHeld = 1000
+
+// teller sends a subscription's messages: the acknowledgement first, and that not
+// before changes are heard.
+type teller struct {
+	out outlet
+	tag jsonx.Edit
+
+	mu   sync.Mutex // guards what follows, and the order of sending
+	told bool
+	held [][]byte
+}
+
+func (t *teller) acknowledge(params []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told {
+		return
+	}
+	t.told = true
+	t.out.send(wire.AppendNotification(nil, wire.MethodNotifyListenOK, params))
+	for _, message := range t.held {
+		t.out.send(message)
+	}
+	t.held = nil
+}
+
+func (t *teller) tell(m wire.Message) {
+	message := wire.AppendNotification(nil, m.Method, wire.EditMeta(m.Params, t.tag))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told {
+		t.out.send(message)
+	} else if len(t.held) < maxHeld {
+		t.held = append(t.held, message)
+	}
 }
 
 // readSubscription reads the filter, and returns it without what is unknown.

@@ -12,6 +12,8 @@ type outlet interface {
 	// send takes over one message and does not block. False: it cannot be
 	// delivered.
 	send(message []byte) bool
+	// streams reports whether anything can be sent before the answer.
+	streams() bool
 }
 
 // Bounds of what waits for an agent that does not read. What comes on top is lost:
@@ -32,6 +34,9 @@ type backlog struct {
 }
 
 func newBacklog() *backlog { return &backlog{wake: make(chan struct{}, 1)} }
+
+// streams implements [outlet].
+func (b *backlog) streams() bool { return true }
 
 func (b *backlog) send(message []byte) bool {
 	return b.put(message, false)

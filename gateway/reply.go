@@ -93,6 +93,13 @@ func (p *reply) tick() {
 	p.timer.Reset(p.keep)
 }
 
+// streams implements [outlet].
+func (p *reply) streams() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stream
+}
+
 // send implements [outlet].
 func (p *reply) send(message []byte) bool {
 	p.mu.Lock()

@@ -59,10 +59,13 @@ func (s *script) Do(ctx context.Context, a surface.Agent, r surface.Request) ([]
 	return s.do(ctx, a, r)
 }
 
-func (s *script) Listen(ctx context.Context, _ surface.Agent, _ surface.Subscription, on func(wire.Message)) error {
+func (s *script) Listen(ctx context.Context, _ surface.Agent, want surface.Subscription, on func(wire.Message)) error {
 	s.mu.Lock()
 	s.on = on
 	s.mu.Unlock()
+	if want.Ready != nil {
+		want.Ready()
+	}
 	<-ctx.Done()
 	return ctx.Err()
 }

@@ -193,8 +193,9 @@ func (d *direct) resolveTemplate(ctx context.Context, a Agent, uri string) (targ
 func (d *direct) Listen(ctx context.Context, a Agent, want Subscription, on func(wire.Message)) error {
 	a = d.agent(a)
 	d.s.lanes.open(a)
+	ready := readyAfter(1+len(want.URIs), want.Ready)
 	l := &listener{
-		agent: a, want: want, on: on,
+		agent: a, want: want, on: on, ready: ready,
 		sums: func(ctx context.Context) lists3 {
 			snap := d.s.snapshot(ctx, a, d.profile)
 			return lists3{snap.tools.sum, snap.prompts.sum, sum2(snap.resources.sum, snap.templates.sum)}
@@ -208,12 +209,13 @@ func (d *direct) Listen(ctx context.Context, a Agent, want Subscription, on func
 			return uri
 		},
 	}
-	defer d.followAll(ctx, a, want.URIs, on)()
+	defer d.followAll(ctx, a, want.URIs, ready, on)()
 	return d.s.run(ctx, l)
 }
 
-// followAll listens to the resources that were asked for, each at its server.
-func (d *direct) followAll(ctx context.Context, a Agent, uris []string, on func(wire.Message)) (stop func()) {
+// followAll listens to the resources that were asked for, each at its server, and
+// calls ready for each.
+func (d *direct) followAll(ctx context.Context, a Agent, uris []string, ready func(), on func(wire.Message)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for _, uri := range uris {
@@ -221,9 +223,10 @@ func (d *direct) followAll(ctx context.Context, a Agent, uris []string, on func(
 			t, err := d.resolve(ctx, a, uri)
 			if err != nil {
 				d.s.opt.Log.Debug("a subscription leads nowhere", "uri", uri, "error", err)
+				ready()
 				return
 			}
-			d.s.keepListening(ctx, t.src.key, Subscription{URIs: []string{t.name}}, func(m wire.Message) {
+			d.s.keepListening(ctx, t.src.key, Subscription{URIs: []string{t.name}, Ready: ready}, func(m wire.Message) {
 				if m.Method == wire.MethodNotifyUpdated {
 					on(updated(m, uri))
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/usher-mcp/usher/event"
@@ -27,6 +28,7 @@ type listener struct {
 	// a resource of it.
 	shows func(k policy.Key) bool
 	shown func(k policy.Key, uri string) string
+	ready func() // the listener hears everything from now on
 
 	mu     sync.Mutex // guards raised
 	raised [3]bool    // changed, as servers said
@@ -98,6 +100,7 @@ func (s *Surface) run(ctx context.Context, l *listener) error {
 	if l.sums != nil {
 		last = l.sums(ctx)
 	}
+	l.ready()
 	for {
 		select {
 		case <-ctx.Done():
@@ -227,12 +230,28 @@ func (s *Surface) tellLane(a Agent, m wire.Message) {
 	})
 }
 
+// readyAfter returns what each of n has to call once; the last of them calls ready.
+func readyAfter(n int, ready func()) func() {
+	var left atomic.Int64
+	left.Store(int64(n))
+	return func() {
+		if left.Add(-1) == 0 && ready != nil {
+			ready()
+		}
+	}
+}
+
 // keepListening subscribes at a server, again and again when the connection breaks,
-// until ctx ends.
+// until ctx ends. want.Ready is called once, after the first try at the latest.
 func (s *Surface) keepListening(ctx context.Context, k policy.Key, want Subscription, on func(wire.Message)) {
+	if want.Ready == nil {
+		want.Ready = func() {}
+	}
+	want.Ready = sync.OnceFunc(want.Ready)
 	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, time.Minute) {
 		began := time.Now()
 		err := s.opt.Hosted.Listen(ctx, k, want, on)
+		want.Ready()
 		if ctx.Err() != nil {
 			return
 		}

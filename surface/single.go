@@ -153,11 +153,12 @@ func (v *single) Listen(ctx context.Context, a Agent, want Subscription, on func
 	}
 	v.s.lanes.open(a)
 	l := &listener{
-		agent: a, want: want, on: on, woken: make(chan struct{}, 1),
+		agent: a, want: want, on: on, ready: readyAfter(1, want.Ready),
 		shows: func(k policy.Key) bool { return k.Server == v.server && k.Account == v.account },
 		shown: func(_ policy.Key, uri string) string { return uri },
 	}
 	if len(want.URIs) > 0 || wire.Modern(a.Version) && (want.Tools || want.Prompts || want.Resources) {
+		l.ready = readyAfter(2, want.Ready)
 		defer v.hold(ctx, a, l)()
 	}
 	return v.s.run(ctx, l)
@@ -169,7 +170,9 @@ func (v *single) hold(ctx context.Context, a Agent, l *listener) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		v.s.keepListening(ctx, v.key(a), l.want, func(m wire.Message) {
+		want := l.want
+		want.Ready = l.ready
+		v.s.keepListening(ctx, v.key(a), want, func(m wire.Message) {
 			switch {
 			case m.Method == wire.MethodNotifyUpdated:
 				l.on(updated(m, jsonx.GetText(m.Params, "uri")))

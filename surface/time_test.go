@@ -112,7 +112,8 @@ func TestBurstsAreToldOnce(t *testing.T) {
 		var version atomic.Int32
 		var heard []string
 		l := &listener{
-			want: Subscription{Tools: true, Prompts: true}, on: func(m wire.Message) { heard = append(heard, m.Method) },
+			ready: func() {},
+			want:  Subscription{Tools: true, Prompts: true}, on: func(m wire.Message) { heard = append(heard, m.Method) },
 			sums: func(context.Context) lists3 {
 				sum := [32]byte{byte(version.Load())}
 				return lists3{sum, {}, sum}

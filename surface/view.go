@@ -70,6 +70,9 @@ type Info struct {
 type Subscription struct {
 	Tools, Prompts, Resources bool
 	URIs                      []string
+	// Ready is called once, when whatever changes from then on is heard. A server
+	// that is down does not hold it back. It must not block; nil does nothing.
+	Ready func()
 }
 
 // View is the content of one endpoint: all servers through one tool, all of them

@@ -15,6 +15,9 @@ type Subscription struct {
 	Prompts   bool     `json:"promptsListChanged,omitempty"`
 	Resources bool     `json:"resourcesListChanged,omitempty"`
 	URIs      []string `json:"resourceSubscriptions,omitempty"`
+	// Ready is called, perhaps more than once, when the server has confirmed: what
+	// changes from then on is heard. It must not block; nil does nothing.
+	Ready func() `json:"-"`
 }
 
 // listenHealthy is how long a stream must have lived for its end not to count as
@@ -27,8 +30,16 @@ const listenHealthy = 30 * time.Second
 // older era list changes come by themselves to Options.OnNotification, so only
 // resources have to be subscribed to.
 func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Message)) error {
+	ready := want.Ready
+	if ready == nil {
+		ready = func() {}
+	}
 	if !wire.Modern(c.version) {
-		return c.subscribe(ctx, want.URIs)
+		if err := c.subscribe(ctx, want.URIs); err != nil {
+			return err
+		}
+		ready()
+		return nil
 	}
 	params, err := json.Marshal(struct {
 		Notifications Subscription `json:"notifications"`
@@ -40,7 +51,9 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Messa
 	for {
 		began := time.Now()
 		_, err := c.Do(ctx, Request{Method: wire.MethodListen, Params: params, OnNotification: func(m wire.Message) {
-			if m.Method != wire.MethodNotifyListenOK {
+			if m.Method == wire.MethodNotifyListenOK {
+				ready()
+			} else {
 				on(m)
 			}
 		}})
