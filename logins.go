@@ -1,6 +1,7 @@
 package usher
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/surface"
+	"github.com/usher-mcp/usher/vault"
 )
 
 // loginTime is how long a login that an agent began is followed.
@@ -35,12 +38,25 @@ func (l *logins) Begin(ctx context.Context, principal, target string) (surface.L
 		}
 		return surface.Login{Server: a.String(), State: "done"}, l.h.Relogin(ctx, a)
 	}
-	p, err := l.h.engine.Begin(ctx, a, srv, &auth.LoginOptions{Listen: true, Where: "an agent"})
+	p, err := l.h.engine.Begin(ctx, a, srv, l.options(a, srv))
 	if err != nil {
 		return surface.Login{}, err
 	}
 	l.follow(p)
 	return pendingLogin(*p), nil
+}
+
+// options say where the answer comes back to: through the gateway where browsers reach
+// it from outside, so that any replica can take it, else to this machine. A gateway
+// cannot tell whose browser brings an answer, so it takes those of its own principal
+// only; and an address that the definition of a server names is kept.
+func (l *logins) options(a auth.Account, srv config.Server) *auth.LoginOptions {
+	public := l.h.Config().Usher.Gateway.PublicURL
+	named := srv.OAuth != nil && srv.OAuth.RedirectURI != ""
+	if public == "" || named || cmp.Or(a.Principal, vault.Local) != l.h.principal {
+		return &auth.LoginOptions{Listen: true, Where: "an agent"}
+	}
+	return &auth.LoginOptions{Redirect: callbackAddress(public), Where: "an agent"}
 }
 
 // beginAll begins a login at every server that says it needs one.

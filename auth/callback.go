@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // CallbackHandler takes the answers of consent pages, for a gateway that serves
@@ -63,30 +62,25 @@ func readRequest(w http.ResponseWriter, r *http.Request) (cb Callback, ok bool) 
 }
 
 // completeOnce is Complete for a browser, which may ask twice: the second time it
-// gets to see how the first one ended.
+// gets to see how the first one ended, also when another process that shares the store
+// was faster, as happens behind a balancer.
 func (e *Engine) completeOnce(ctx context.Context, cb Callback) error {
 	if out, ok := e.waiting.ended(cb.State); ok {
 		return out.err
 	}
+	p, _ := e.findPending(ctx, cb.State) // Complete says what is wrong with it
 	_, err := e.Complete(ctx, cb)
-	if !errors.Is(err, ErrBeingCompleted) && !errors.Is(err, ErrUnknownState) {
+	if out, ok := e.waiting.ended(cb.State); ok && errors.Is(err, ErrUnknownState) {
+		return out.err
+	}
+	faster := errors.Is(err, ErrBeingCompleted) || errors.Is(err, ErrUnknownState)
+	if !faster || p == nil || !p.awaits(cb) {
 		return err
 	}
-	if errors.Is(err, ErrUnknownState) {
-		if out, ok := e.waiting.ended(cb.State); ok {
-			return out.err
-		}
-		return err
-	}
-	timer := time.NewTimer(tokenTimeout)
-	defer timer.Stop()
-	w := e.waiting.of(cb.State)
-	select {
-	case <-w.done:
-		return w.out.err
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-e.life.Done():
+	ctx, stop := context.WithTimeout(ctx, tokenTimeout)
+	defer stop()
+	if _, ended := e.await(ctx, p); ctx.Err() == nil {
+		return ended
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/usher-mcp/usher/internal/fake"
@@ -319,4 +320,52 @@ func TestPublicCallback(t *testing.T) {
 		t.Errorf("HTTP %d %s", rec.Code, rec.Body)
 	}
 	w.mustCall()
+}
+
+// A browser asks twice, and a balancer leads it to two processes, neither of which
+// began the login: one trades the code, and the page of the other says how that ended.
+func TestCallbackAtTwoProcesses(t *testing.T) {
+	for _, tt := range []struct {
+		name, fault string
+		page        page
+	}{
+		{"it works", "token-slow=400", pageDone},
+		{"it is refused", "token-error=invalid_grant", pageFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil, nil)
+				p, err := w.e.Begin(t.Context(), w.a, w.srv, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				back, err := w.as.Consent(t.Context(), p.AuthorizeURL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.as.Set("token-slow=400")
+				w.as.Set(tt.fault)
+				began := time.Now()
+				var wg sync.WaitGroup
+				for range 2 {
+					e := New(w.store, &Options{RoundTripper: w.net})
+					defer func() { _ = e.Close() }()
+					wg.Go(func() {
+						rec := httptest.NewRecorder()
+						e.CallbackHandler(nil).ServeHTTP(rec, httptest.NewRequest("GET", back.String(), nil))
+						if rec.Code != 200 || !strings.Contains(rec.Body.String(), tt.page.Title) {
+							t.Errorf("HTTP %d %s", rec.Code, rec.Body)
+						}
+					})
+				}
+				wg.Wait()
+				if n := w.tokens("authorization_code"); n != 1 {
+					t.Errorf("%d codes were traded", n)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("the pages took %v", took)
+				}
+			})
+		})
+	}
 }

@@ -88,6 +88,12 @@ func (p *pending) checkIssuer(cb Callback) error {
 	return nil
 }
 
+// awaits reports whether an answer in a browser can end the login, and whether whoever
+// brings it may do so.
+func (p *pending) awaits(cb Callback) bool {
+	return p.Flow == FlowCode && (cb.Principal == "" || cb.Principal == p.account().principal())
+}
+
 // Complete finishes a login with what came back from its page. Only one caller in
 // any process gets to trade the code; the others get [ErrBeingCompleted] or, after
 // it, [ErrUnknownState]. An answer from the wrong server leaves the login as it was
@@ -98,7 +104,7 @@ func (e *Engine) Complete(ctx context.Context, cb Callback) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Flow != FlowCode || cb.Principal != "" && cb.Principal != p.account().principal() {
+	if !p.awaits(cb) {
 		return nil, ErrUnknownState
 	}
 	if err := p.checkIssuer(cb); err != nil {

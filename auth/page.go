@@ -14,7 +14,7 @@ type page struct{ Title, Text, Sign string }
 var (
 	pageDone   = page{"You are logged in", "usher has stored the login. You can close this window.", "✔"}
 	pageFailed = page{"The login did not work", "Nothing was stored. The terminal or console in which the login began says why. You can close this window.", "✖"}
-	pageStray  = page{"Nothing to do here", "No login waits for this. Logins that do are not affected.", "–"}
+	pageStray  = page{"Nothing to do here", "No login waits for this: it is finished already, or was never begun. Logins that wait are not affected. You can close this window.", "–"}
 	pageLater  = page{"Not finished yet", "The login could not be finished right now. Reload this page to try again.", "…"}
 )
 

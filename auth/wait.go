@@ -106,7 +106,6 @@ const lookAgain = 5 * time.Second
 // with [ErrExpired] when its time is up, or when ctx ends. The login itself is not
 // affected by ctx.
 func (e *Engine) Wait(ctx context.Context, state string) (*Login, error) {
-	w := e.waiting.of(state)
 	p, err := e.findPending(ctx, state)
 	if err != nil {
 		if out, ok := e.waiting.ended(state); ok {
@@ -119,8 +118,17 @@ func (e *Engine) Wait(ctx context.Context, state string) (*Login, error) {
 		}
 		return nil, err
 	}
-	changed, stop := e.watchPending(ctx, state)
+	return e.await(ctx, p)
+}
+
+// await is Wait for a login that was found.
+func (e *Engine) await(ctx context.Context, p *pending) (*Login, error) {
+	w := e.waiting.of(p.State.Reveal())
+	changed, stop := e.watchPending(ctx, p.State.Reveal())
 	defer stop()
+	if login, err, over := e.endedElsewhere(ctx, p); over { // before anybody watched
+		return login, err
+	}
 	end := time.NewTimer(time.Until(p.Expires))
 	defer end.Stop()
 	look := time.NewTicker(lookAgain)
@@ -159,11 +167,13 @@ func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error,
 	}
 	a := p.account()
 	g, err := e.loadGrant(ctx, a)
+	out := outcome{err: fmt.Errorf("login to %s: %w: it ended in another process", a, ErrDenied)}
 	if err == nil && g != nil && g.Ended == nil && !g.Obtained.Before(p.Created) {
 		e.grants.put(a, g) // what was remembered is older
-		return g.login(a), nil, true
+		out = outcome{login: g.login(a)}
 	}
-	return nil, fmt.Errorf("login to %s: %w: it ended in another process", a, ErrDenied), true
+	e.waiting.finish(p.State.Reveal(), out) // for a browser that asks once more
+	return out.login, out.err, true
 }
 
 // watchPending signals changes of a login's record. Changes are hints: without

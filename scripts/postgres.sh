@@ -6,6 +6,12 @@
 #   scripts/postgres.sh start            starts one and prints its URL
 #   scripts/postgres.sh stop             stops the one that start started
 #
+#   scripts/postgres.sh own              starts one for the process that runs this, and
+#                                        prints its folder and its URL
+#   scripts/postgres.sh halt FOLDER      ends that one as a crash does, and keeps the data
+#   scripts/postgres.sh resume FOLDER    starts it again, at the same address
+#   scripts/postgres.sh drop FOLDER      ends it and removes all of it
+#
 # When USHER_TEST_POSTGRES is set already, run uses that database and starts none.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -41,6 +47,18 @@ base() {
   fi
 }
 
+# boot DIR PORT: starts the server of DIR.
+boot() {
+  # No socket in the file system: its path may be too long, and is not needed.
+  (cd "$1" && as_user "$(bin)/pg_ctl" start --pgdata="$1/data" --log="$1/server.log" --wait --timeout=60 --silent -o \
+    "-p $2 -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200 -c fsync=on" >/dev/null 2>&1)
+}
+
+# halt DIR: ends the server of DIR without a checkpoint, so that it has to recover.
+halt() {
+  (cd "$1" && as_user "$(bin)/pg_ctl" stop --pgdata="$1/data" --mode=immediate --silent >/dev/null 2>&1)
+}
+
 # up DIR: makes a server in DIR, which must not exist, and writes DIR/url.
 up() {
   local dir=$1 bin port password try
@@ -50,13 +68,12 @@ up() {
   printf '%s' "$password" >"$dir/password"
   [ -z "$user" ] || chown -R "$user" "$dir"
   (cd "$dir" && as_user "$bin/initdb" --pgdata="$dir/data" --username=usher --pwfile="$dir/password" \
-    --auth=scram-sha-256 --encoding=UTF8 --locale=C >"$dir/initdb.log" 2>&1) ||
+    --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync >"$dir/initdb.log" 2>&1) ||
     { tail -n 20 "$dir/initdb.log" >&2; die "initdb did not work"; }
   for try in $(seq 20); do
     port=$((20000 + RANDOM % 12000))
-    # No socket in the file system: its path may be too long, and is not needed.
-    if (cd "$dir" && as_user "$bin/pg_ctl" start --pgdata="$dir/data" --log="$dir/server.log" --wait --timeout=60 --silent -o \
-      "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200 -c fsync=on" >/dev/null 2>&1); then
+    if boot "$dir" "$port"; then
+      printf '%s' "$port" >"$dir/port"
       printf 'postgres://usher:%s@127.0.0.1:%s/postgres?sslmode=disable\n' "$password" "$port" >"$dir/url"
       return 0
     fi
@@ -71,7 +88,7 @@ down() {
   local dir=$1
   [ -d "$dir" ] || return 0
   if [ -f "$dir/data/postmaster.pid" ]; then
-    (cd "$dir" && as_user "$(bin)/pg_ctl" stop --pgdata="$dir/data" --mode=immediate --silent >/dev/null 2>&1) || true
+    halt "$dir" || true
   fi
   rm -rf "$dir"
 }
@@ -106,5 +123,16 @@ start)
   cat "$dir/url"
   ;;
 stop) down "$(base)/started" ;;
-*) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+own)
+  base=$(base)
+  sweep "$base"
+  dir="$base/run.own$RANDOM.$PPID" # swept like other runs when that process was killed
+  up "$dir" || { down "$dir"; exit 1; }
+  printf '%s\n' "$dir"
+  cat "$dir/url"
+  ;;
+halt) halt "${2:?which folder?}" ;;
+resume) boot "${2:?which folder?}" "$(cat "$2/port")" || { tail -n 20 "$2/server.log" >&2; die "the server does not start again"; } ;;
+drop) down "${2:?which folder?}" ;;
+*) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

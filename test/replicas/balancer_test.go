@@ -11,21 +11,21 @@ import (
 // nobody whether they are well, and goes on to the next one when one refuses.
 type balancer struct {
 	addr string
-	to   []*replica
 
 	mu   sync.Mutex // guards what follows
+	to   []*replica
 	next int
 	open map[net.Conn]bool // connections to replicas
 	cut  int               // connections that a kill ended
 }
 
-func newBalancer(t *testing.T, to []*replica) *balancer {
+func newBalancer(t *testing.T) *balancer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &balancer{addr: l.Addr().String(), to: to, open: map[net.Conn]bool{}}
+	b := &balancer{addr: l.Addr().String(), open: map[net.Conn]bool{}}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -78,11 +78,11 @@ func (b *balancer) carry(near net.Conn) {
 // come before.
 func (b *balancer) dial() (net.Conn, *replica, int64) {
 	b.mu.Lock()
-	first := b.next
+	first, to := b.next, b.to
 	b.next++
 	b.mu.Unlock()
-	for i := range b.to {
-		r := b.to[(first+i)%len(b.to)]
+	for i := range to {
+		r := to[(first+i)%len(to)]
 		lives := r.kills.Load()
 		c, err := net.Dial("tcp", r.addr)
 		if err == nil {
@@ -93,6 +93,13 @@ func (b *balancer) dial() (net.Conn, *replica, int64) {
 		}
 	}
 	return nil, nil, 0
+}
+
+// before puts the balancer before replicas, and the next connection goes to the first.
+func (b *balancer) before(to ...*replica) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.to, b.next = to, 0
 }
 
 func (b *balancer) wasCut() int {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,7 @@ type world struct {
 	servers map[string]any
 	all     []*replica
 	lb      *balancer
+	public  bool // the replicas know the balancer's address as theirs
 }
 
 // schema makes an empty schema in the database and returns its URL.
@@ -185,6 +187,7 @@ type replica struct {
 // start starts n replicas and the balancer before them.
 func (w *world) start(n int) {
 	w.t.Helper()
+	w.lb = newBalancer(w.t)
 	for i := range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -199,7 +202,7 @@ func (w *world) start(n int) {
 		r.run()
 		w.t.Cleanup(r.end)
 	}
-	w.lb = newBalancer(w.t, w.all)
+	w.lb.before(w.all...)
 	for _, r := range w.all {
 		r.await()
 	}
@@ -207,7 +210,10 @@ func (w *world) start(n int) {
 
 func (r *replica) run() {
 	cmd := exec.Command(r.w.exe, "serve", "--http", r.addr, "--no-console")
-	cmd.Env = append(r.w.env, "USHER_HOME="+r.home)
+	cmd.Env = append(slices.Clone(r.w.env), "USHER_HOME="+r.home)
+	if r.w.public {
+		cmd.Env = append(cmd.Env, "USHER_GATEWAY_PUBLIC_URL=http://"+r.w.lb.addr)
+	}
 	cmd.Stdout, cmd.Stderr = r.log, r.log
 	if err := cmd.Start(); err != nil {
 		r.w.t.Error(err)
@@ -238,11 +244,12 @@ func (r *replica) end() {
 	cmd := r.cmd
 	r.cmd = nil
 	r.mu.Unlock()
-	if cmd != nil {
-		_ = cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil {
-			r.w.t.Errorf("replica at %s: %v", r.addr, err)
-		}
+	if cmd == nil {
+		return // killed, or ended before
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	if err := cmd.Wait(); err != nil {
+		r.w.t.Errorf("replica at %s: %v", r.addr, err)
 	}
 	_ = r.log.Close()
 	if r.w.t.Failed() {

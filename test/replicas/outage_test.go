@@ -2,77 +2,15 @@ package replicas
 
 import (
 	"encoding/json"
-	"io"
-	"net"
-	"net/url"
 	"os/exec"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/test/need"
+	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/sqlstore"
 )
-
-// line is a way to the database that can be cut and mended.
-type line struct {
-	t        *testing.T
-	to, addr string
-	wg       sync.WaitGroup
-
-	mu       sync.Mutex // guards what follows
-	listener net.Listener
-	conns    []net.Conn
-}
-
-func newLine(t *testing.T, to string) *line {
-	l := &line{t: t, to: to, addr: "127.0.0.1:0"}
-	l.mend()
-	t.Cleanup(l.cut)
-	return l
-}
-
-// mend listens, at the same address as before.
-func (l *line) mend() {
-	l.t.Helper()
-	ln, err := net.Listen("tcp", l.addr)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.mu.Lock()
-	l.listener, l.addr = ln, ln.Addr().String()
-	l.mu.Unlock()
-	l.wg.Go(func() {
-		for {
-			near, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", l.to)
-			if err != nil {
-				_ = near.Close() // as a refused connection
-				continue
-			}
-			l.mu.Lock()
-			l.conns = append(l.conns, near, far)
-			l.mu.Unlock()
-			l.wg.Go(func() { _, _ = io.Copy(far, near); _ = far.Close() })
-			l.wg.Go(func() { _, _ = io.Copy(near, far); _ = near.Close() })
-		}
-	})
-}
-
-// cut ends all connections and refuses new ones, as a database that is stopped does.
-func (l *line) cut() {
-	l.mu.Lock()
-	_ = l.listener.Close()
-	for _, c := range l.conns {
-		_ = c.Close()
-	}
-	l.conns = nil
-	l.mu.Unlock()
-	l.wg.Wait()
-}
 
 // away asks usher status whether a replica can reach its store.
 func (r *replica) away() bool {
@@ -95,55 +33,107 @@ func (r *replica) away() bool {
 	return board.Ushers[0].Store.Away
 }
 
-// PostgreSQL is stopped under load: calls with good tokens go on, status says what is
-// wrong, and afterwards everything is as before.
-func TestDatabaseAway(t *testing.T) {
+// PostgreSQL is stopped under load, as a crash stops it, and started again: calls with
+// good tokens go on all the while, status says what is wrong, and afterwards everything
+// is as if nothing had been: one refresh for each login, every call counted once in the
+// budget and kept once in the audit trail.
+func TestDatabaseStopped(t *testing.T) {
 	outage := 2 * time.Second
 	if need.Proof() {
 		outage = 10 * time.Second
 	}
-	direct := schema(t)
-	u, err := url.Parse(direct)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := newLine(t, u.Host)
-	u.Host = db.addr
+	db := need.OwnPostgres(t)
 	as := fake.NewAuth(&fake.AuthOptions{Grace: grace})
 	_, stop, err := as.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	w := newWorld(t, u.String())
+	w := newWorld(t, db.URL)
+	w.env = append(w.env, "USHER_BUDGETS_CALLS=1000000", "USHER_BUDGETS_WINDOW=24h")
 	names := []string{w.protect(as), w.protect(as)}
 	for _, name := range names {
 		w.login(name, as)
 	}
 	w.start(2)
-	warm := w.call(4, names, time.Millisecond)
+	load := w.call(4, names, 2*time.Millisecond)
 	<-time.After(300 * time.Millisecond)
-	warm.end(t, 0)
 	if w.all[0].away() {
 		t.Error("the store is away from the beginning")
 	}
-	during := w.call(4, names, time.Millisecond)
-	db.cut()
+	db.Halt()
 	end := time.After(outage)
 	if !w.all[0].away() {
 		t.Error("status does not say that the store is away")
 	}
 	<-end
-	during.end(t, 0)
-	db.mend()
+	db.Resume()
+	until(t, "the store is back", func() bool { return !w.all[0].away() && !w.all[1].away() })
 	as.Expire() // now the store is needed
-	after := w.call(4, names, time.Millisecond)
-	<-time.After(time.Second)
-	after.end(t, 0)
-	if w.all[0].away() {
-		t.Error("status says that the store is away when it is back")
-	}
+	until(t, "the logins are renewed", func() bool { return refreshes(as).distinct == len(names) })
+	<-time.After(300 * time.Millisecond)
+	load.end(t, 0)
 	if s := refreshes(as); s.distinct != len(names) || len(s.repeated) > 0 || s.refused > 0 {
 		t.Errorf("%d refreshes of %d logins, %d of them again, %d refused", s.distinct, len(names), len(s.repeated), s.refused)
 	}
+	for _, r := range w.all {
+		r.end()
+	}
+	if n := budgeted(t, db.URL); n != int64(load.calls) {
+		t.Errorf("%d calls were made, the budget has %d", load.calls, n)
+	}
+	if a := w.audit(); !a.OK || a.Acts != int64(load.calls) || a.Lost != 0 {
+		t.Errorf("%d calls were made, the audit trail has %d and has lost %d; as it was written: %v", load.calls, a.Acts, a.Lost, a.OK)
+	}
+}
+
+// until waits for something that has to come within some seconds.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(15 * time.Second)
+	for !is() {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 15 s it is not so that %s", what)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// budgeted is what the processes that have ended took from the budget of all calls.
+func budgeted(t *testing.T, url string) (sum int64) {
+	t.Helper()
+	store, err := sqlstore.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }() // it was only read
+	counts, err := store.Counts(t.Context(), vault.KindBudget, vault.Local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range counts {
+		sum += c.Value
+	}
+	return sum
+}
+
+// audited is the outcome of usher audit verify.
+type audited struct {
+	OK   bool  `json:"ok"`
+	Acts int64 `json:"acts"`
+	Lost int64 `json:"lost"`
+}
+
+func (w *world) audit() (a audited) {
+	w.t.Helper()
+	cmd := exec.Command(w.exe, "audit", "verify", "--json")
+	cmd.Env = append(w.env, "USHER_HOME="+w.home("audit"))
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &a)
+	}
+	if err != nil {
+		w.t.Errorf("usher audit verify: %v: %s", err, out)
+	}
+	return a
 }
