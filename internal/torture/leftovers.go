@@ -15,6 +15,9 @@ import (
 // markName is the variable by which the processes of one cycle are found.
 const markName = "USHER_TORTURE_MARK"
 
+// censusEvery is how often the processes of all cycles are looked for.
+const censusEvery = 100 * time.Millisecond
+
 // errElsewhere: a promise cannot be checked on this system.
 var errElsewhere = errors.New("not on " + runtime.GOOS)
 
@@ -22,17 +25,21 @@ var errElsewhere = errors.New("not on " + runtime.GOOS)
 // it in order or kills it in the middle of a call, and looks for survivors after
 // five seconds.
 func leftovers(t *trial) error {
-	if _, err := marked("nobody"); err != nil {
+	var c census
+	if _, err := c.marked("nobody", time.Now()); err != nil {
 		return err
 	}
-	done := t.spread(t.goal(8, 32), t.goal(8, 2000), func(_, i int) {
-		if err := t.cycle(i); err != nil && t.ctx.Err() == nil {
+	for _, name := range []string{"start and stop cycles", "SIGKILLs of the host during a call", "processes left after 5 s"} {
+		t.count(name, 0) // in this order
+	}
+	// Most of a cycle is waiting for servers that do not want to end.
+	done := t.spread(t.goal(8, 40), t.goal(8, 2000), func(_, i int) {
+		if err := t.cycle(&c, i); err != nil && t.ctx.Err() == nil {
 			t.breaks("cycle %d: %v", i, err)
 		}
 	})
 	t.count("start and stop cycles", (done+1)/2)
 	t.count("SIGKILLs of the host during a call", done/2)
-	t.count("processes left after 5 s", 0)
 	return nil
 }
 
@@ -43,7 +50,7 @@ var leavers = [][]string{
 	{"--switch", "fork-child=120", "--switch", "setsid-child=120"},
 }
 
-func (t *trial) cycle(i int) error {
+func (t *trial) cycle(c *census, i int) error {
 	mark := fmt.Sprintf("%d-%d", os.Getpid(), i)
 	ledger := filepath.Join(t.dir, mark+".ledger")
 	args := append([]string{"fake", "--ledger", ledger}, leavers[i/2%len(leavers)]...)
@@ -75,7 +82,7 @@ func (t *trial) cycle(i int) error {
 	if entries, err := fake.ReadLedger(ledger); err != nil || len(entries.Events(fake.EventChild)) == 0 {
 		return fmt.Errorf("the server left nobody behind, which it should: %w", err)
 	}
-	t.gone(mark)
+	t.gone(c, mark)
 	for _, path := range []string{ledger, h.dir} {
 		if err := os.RemoveAll(path); err != nil {
 			return err
@@ -101,15 +108,16 @@ const patience = 30 * time.Second
 
 // gone waits until no process of a cycle is left, and counts those that are after
 // five seconds.
-func (t *trial) gone(mark string) {
+func (t *trial) gone(c *census, mark string) {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond) // looking at all processes is dear
+	tick := time.NewTicker(censusEvery)
 	defer tick.Stop()
 	begin, late := time.Now(), ""
 	for {
-		left, err := marked(mark)
+		left, err := c.marked(mark, begin)
 		if err == nil && len(left) == 0 {
+			t.most("ms until the last one was gone, at most", int(time.Since(begin).Milliseconds()))
 			if late != "" {
 				t.breaks("cycle %s: gone only after %.1f s: %s", mark, time.Since(begin).Seconds(), late)
 			}

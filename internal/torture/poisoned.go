@@ -151,6 +151,7 @@ func (t *trial) beside(urls []string, bad *config.Server, each int) (time.Durati
 			victims.Go(func() {
 				for ctx.Err() == nil {
 					_, _ = h.Call(ctx, "bad", "echo", []byte(`{"mark":"bad"}`), nil) // it may do as it likes
+					pause(ctx, time.Millisecond)                                     // a refusal costs nothing: whoever spun on it would be the bad one
 				}
 			})
 		}
@@ -190,6 +191,18 @@ func (t *trial) healthy(h *usher.Host, server string, n int) (took []time.Durati
 		if i > 0 { // the first one connects
 			took = append(took, time.Since(begin))
 		}
+		// What is measured is the neighbour, not how long the queue for a processor is.
+		pause(t.ctx, 5*time.Millisecond)
 	}
 	return took
+}
+
+// pause waits a little, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
