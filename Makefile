@@ -37,7 +37,7 @@ proof: export USHER_PROOF = 1
 proof: setup ## the long forms of the tests
 	scripts/postgres.sh run go test -race -shuffle=on -timeout 60m -count=1 $(PKGS)
 	USHER_SIM_RUNS=1000000 go test -run '^TestSimulation$$' -timeout 60m -count=1 -v ./auth
-	@go run ./test/conformance -all -doc docs/conformance.md
+	@scripts/postgres.sh run go run ./test/conformance -all -doc docs/conformance.md
 
 conformance: setup ## the official MCP conformance suite against usher
 	@scripts/postgres.sh run go run ./test/conformance

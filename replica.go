@@ -5,9 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -23,6 +21,7 @@ func (h *Host) Replica(ctx context.Context, auth gateway.Authenticator, peer str
 	if err != nil {
 		return nil, fmt.Errorf("share sessions with other gateways: %w", err)
 	}
+	h.peer.Store(&peer)
 	opt := h.gatewayOptions(auth)
 	opt.Key, opt.Peer = key, peer
 	return gateway.New(h.Surface(), opt), nil
@@ -46,33 +45,4 @@ func (h *Host) gatewayKey(ctx context.Context) ([]byte, error) {
 		err = &vault.CorruptError{Key: k, Err: fmt.Errorf("%d bytes are no key", len(rec.Data))}
 	}
 	return rec.Data, err
-}
-
-const (
-	// singletonLease is for how long a store may be away before another host may
-	// start a singleton.
-	singletonLease = 30 * time.Second
-	// singletonWait is how long a host waits for another one that is about to end.
-	singletonWait = 3 * time.Second
-)
-
-// singleton takes the lease of a server that must run only once on all hosts that
-// share the store, and keeps it until release. A host that loses it, because its
-// store was away for too long, stops the server.
-func (h *Host) singleton(ctx context.Context, srv config.Server) (release func(), err error) {
-	ctx, stop := context.WithTimeout(ctx, singletonWait)
-	defer stop()
-	lease, err := vault.Acquire(ctx, h.store, "singleton/"+srv.Name, singletonLease)
-	if held, ok := errors.AsType[*vault.HeldError](err); ok {
-		return nil, fmt.Errorf("it runs only once, and does so in usher %s: call it there, or end it there with `usher stop %s`", held.Holder, srv.Name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return vault.Keep(h.store, lease, singletonLease, func(err error) {
-		if h.log != nil {
-			h.log.Error("a server that may run only once is stopped: another usher may start it now", "server", srv.Name, "error", err)
-		}
-		_ = h.hosted.Stop(srv.Name) // fails for a server that is gone anyway
-	}), nil
 }

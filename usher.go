@@ -88,8 +88,9 @@ type Host struct {
 	rereading sync.Mutex // held while a configuration is applied
 	dirs      config.Dirs
 	store     vault.Store
-	owned     bool // close the store too
-	shared    bool // other machines may use the store too
+	owned     bool                   // close the store too
+	shared    bool                   // other machines may use the store too
+	peer      atomic.Pointer[string] // where other gateways reach this one, see Replica
 	keys      *vault.Keys
 	principal string
 	hosted    *host.Host

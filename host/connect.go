@@ -164,7 +164,7 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 	}
 	if u.srv.Singleton && u.h.opt.Lease != nil {
 		if l.lease, err = u.h.opt.Lease(ctx, u.srv); err != nil {
-			return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("take the lease: %w", err), Hint: "it is a singleton and may run elsewhere"}
+			return &Error{Op: "connect", Server: u.key.Server, Err: err}
 		}
 	}
 	if l.srv.Transport == config.TransportStdio {

@@ -39,7 +39,8 @@ const docServer = `## usher as a server
 The suite asks ` + "`usher serve`" + `, behind which stands a server with everything the suite
 wants. *untouched* is ` + "`/servers/NAME/mcp`" + `, *joined* the endpoint that shows all servers
 side by side (with the prefix of the names taken off again on the way), *without
-usher* the server itself.
+usher* the server itself. *two replicas* are two ushers on one PostgreSQL with a
+balancer before them that sends every single request to the other one.
 
 | server | what it is |
 | --- | --- |
@@ -91,26 +92,32 @@ func docTable(b *strings.Builder, side string, rows []row) {
 		if r.leg.side != side {
 			continue
 		}
-		var n [2]struct{ passed, all int }
-		checks := 0
-		for _, one := range r.results {
-			i := 1
-			if one.scenario.scored {
-				i = 0
-			}
-			n[i].all++
-			if one.ok() && !one.known {
-				n[i].passed++
-			}
-			checks += one.passed
-		}
+		scored, others, checks := figures(r.results)
 		sum := strconv.Itoa(checks)
 		if r.leg.login != "" {
 			sum = "–" // each request is one, and how many there are depends on who is faster
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", docName(r.leg), docRevision(r.leg), of(n[0].passed, n[0].all), of(n[1].passed, n[1].all), sum)
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", docName(r.leg), docRevision(r.leg), scored, others, sum)
 	}
 	b.WriteString("\n")
+}
+
+// figures sums a leg up: how many of the scenarios pass that the suite demands, how
+// many of the others, and how many single checks.
+func figures(results []result) (scored, others string, checks int) {
+	var n [2]struct{ passed, all int }
+	for _, one := range results {
+		i := 1
+		if one.scenario.scored {
+			i = 0
+		}
+		n[i].all++
+		if one.ok() && !one.known {
+			n[i].passed++
+		}
+		checks += one.passed
+	}
+	return of(n[0].passed, n[0].all), of(n[1].passed, n[1].all), checks
 }
 
 func of(passed, all int) string {
@@ -138,6 +145,8 @@ func docName(l leg) string {
 		return strings.TrimSuffix(l.via, "-joined") + ", joined"
 	case strings.HasSuffix(l.via, "-direct"):
 		return strings.TrimSuffix(l.via, "-direct") + ", without usher"
+	case strings.HasSuffix(l.via, "-replicas"):
+		return strings.TrimSuffix(l.via, "-replicas") + ", two replicas"
 	}
 	return l.via + ", untouched"
 }

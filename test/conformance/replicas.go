@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -59,9 +60,17 @@ func startReplicas(ctx context.Context, usher, home string, config []byte, n int
 	return lb.URL, append(stops, lb.Close), nil
 }
 
-// newSchema makes an empty schema in the database that scripts/postgres.sh started.
+// newSchema makes an empty schema in the database that scripts/postgres.sh started, or
+// in one of its own.
 func newSchema(ctx context.Context) (store string, drop func(), err error) {
 	base, err := need.FindPostgres()
+	if errors.Is(err, need.ErrMissing) {
+		own, err := need.StartPostgres()
+		if err != nil {
+			return "", nil, err
+		}
+		return own.URL, func() { _ = own.Drop() }, nil // a later run sweeps what is left
+	}
 	if err != nil {
 		return "", nil, err
 	}

@@ -17,6 +17,8 @@ func report(w io.Writer, l leg, results []result) {
 			verdict(r), r.scenario.name, r.passed, r.floor, r.took.Seconds(), strings.Join(remarks(r), ", "))
 	}
 	table.Flush()
+	scored, others, checks := figures(results)
+	fmt.Fprintf(w, "  %s, %s: scored %s, others %s, %d checks\n", docName(l), docRevision(l), scored, others, checks)
 	for _, r := range results {
 		if !r.ok() {
 			explain(w, r)

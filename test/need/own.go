@@ -2,6 +2,7 @@ package need
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -9,13 +10,12 @@ import (
 	"testing"
 )
 
-// Database is a PostgreSQL server of one test's own, which it may stop and start
+// Database is a PostgreSQL server of one's own, which may be stopped and started
 // without harm to others.
 type Database struct {
 	// URL is where the server is, also after it was stopped and started again.
 	URL string
 
-	t   testing.TB
 	dir string
 }
 
@@ -24,38 +24,58 @@ type Database struct {
 func OwnPostgres(t testing.TB) *Database {
 	t.Helper()
 	Postgres(t) // missing is missing, in the same words
-	d := &Database{t: t}
-	dir, url, _ := strings.Cut(d.script("own"), "\n")
-	d.dir, d.URL = dir, strings.TrimSpace(url)
-	t.Cleanup(func() { d.script("drop", d.dir) })
+	d, err := StartPostgres()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Drop(); err != nil {
+			t.Error(err)
+		}
+	})
 	return d
+}
+
+// StartPostgres starts a server; whoever does so drops it.
+func StartPostgres() (*Database, error) {
+	said, err := postgres("own")
+	if err != nil {
+		return nil, err
+	}
+	dir, url, ok := strings.Cut(strings.TrimSpace(said), "\n")
+	if !ok {
+		return nil, errors.New("scripts/postgres.sh own did not say where the server is")
+	}
+	return &Database{URL: url, dir: dir}, nil
 }
 
 // Halt ends the server as a crash does: nothing is told to its clients, and when it is
 // started again it has to recover.
-func (d *Database) Halt() {
-	d.t.Helper()
-	d.script("halt", d.dir)
-}
+func (d *Database) Halt() error { return d.do("halt") }
 
 // Resume starts the server again and returns when it takes connections.
-func (d *Database) Resume() {
-	d.t.Helper()
-	d.script("resume", d.dir)
+func (d *Database) Resume() error { return d.do("resume") }
+
+// Drop ends the server and removes its data.
+func (d *Database) Drop() error { return d.do("drop") }
+
+func (d *Database) do(what string) error {
+	_, err := postgres(what, d.dir)
+	return err
 }
 
-func (d *Database) script(args ...string) string {
-	d.t.Helper()
+// postgres runs the script that knows where PostgreSQL is and as whom it runs.
+func postgres(args ...string) (string, error) {
 	root, err := Root()
 	if err != nil {
-		d.t.Fatal(err)
+		return "", err
 	}
 	var said bytes.Buffer
 	cmd := exec.Command(filepath.Join(root, "scripts", "postgres.sh"), args...)
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		d.t.Fatal(fmt.Errorf("scripts/postgres.sh %s: %w: %s", args[0], err, said.String()))
+		return "", fmt.Errorf("scripts/postgres.sh %s: %w: %s", args[0], err, bytes.TrimSpace(said.Bytes()))
 	}
-	return string(out)
+	return string(out), nil
 }

@@ -61,13 +61,17 @@ func TestDatabaseStopped(t *testing.T) {
 	if w.all[0].away() {
 		t.Error("the store is away from the beginning")
 	}
-	db.Halt()
+	if err := db.Halt(); err != nil {
+		t.Fatal(err)
+	}
 	end := time.After(outage)
 	if !w.all[0].away() {
 		t.Error("status does not say that the store is away")
 	}
 	<-end
-	db.Resume()
+	if err := db.Resume(); err != nil {
+		t.Fatal(err)
+	}
 	until(t, "the store is back", func() bool { return !w.all[0].away() && !w.all[1].away() })
 	as.Expire() // now the store is needed
 	until(t, "the logins are renewed", func() bool { return refreshes(as).distinct == len(names) })
