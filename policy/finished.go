@@ -87,7 +87,8 @@ func outcome(res Result, err error) string {
 }
 
 func isToolError(result []byte) bool {
-	if !bytes.Contains(result, []byte(`"isError"`)) {
+	const short = 1 << 10 // below, looking for the name is quicker than walking
+	if len(result) < short && !bytes.Contains(result, []byte(`"isError"`)) {
 		return false
 	}
 	v, ok := jsonx.Get(result, "isError")

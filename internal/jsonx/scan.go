@@ -1,6 +1,7 @@
 package jsonx
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -160,8 +161,15 @@ func skipArray(b []byte, i, depth int) (int, error) {
 }
 
 func skipString(b []byte, i int) (int, error) {
+	quote := 0 // where a quote is known to be; everything before it was looked at
 	for j := i + 1; ; {
-		if j = skipPlain(b, j); j >= len(b) {
+		if j = skipPlain(b, j, min(len(b), j+shortRun)); j < len(b) && plain(b[j]) {
+			if quote < j {
+				quote = indexFrom(b, j, '"')
+			}
+			j = skipLong(b[:quote], j)
+		}
+		if j >= len(b) {
 			return i, syntaxErr(i, "the string does not end")
 		}
 		switch b[j] {
@@ -179,16 +187,52 @@ func skipString(b []byte, i int) (int, error) {
 	}
 }
 
-// skipPlain returns the offset of the first byte from i on that may not stand
-// unescaped in a string: a quote, a backslash or a control character. It looks at
+// shortRun is how much of a string is looked at eight bytes at a time; the rest is
+// left to what the processor has for that.
+const shortRun = 256
+
+// plain reports whether a byte may stand in a string as it is.
+func plain(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' }
+
+// indexFrom is the offset of the first c from i on, or the length of b.
+func indexFrom(b []byte, i int, c byte) int {
+	if n := bytes.IndexByte(b[i:], c); n >= 0 {
+		return i + n
+	}
+	return len(b)
+}
+
+// skipLong is skipPlain for a text that is known to hold no quote from i on.
+func skipLong(b []byte, i int) int {
+	const (
+		spaces = 0x2020202020202020
+		highs  = 0x8080808080808080
+	)
+	end := indexFrom(b, i, '\\')
+	for ; end-i >= 32; i += 32 {
+		w := b[i : i+32]
+		w0, w1 := binary.LittleEndian.Uint64(w), binary.LittleEndian.Uint64(w[8:])
+		w2, w3 := binary.LittleEndian.Uint64(w[16:]), binary.LittleEndian.Uint64(w[24:])
+		if ((w0-spaces)&^w0|(w1-spaces)&^w1|(w2-spaces)&^w2|(w3-spaces)&^w3)&highs != 0 {
+			break // a control character is among them
+		}
+	}
+	for i < end && b[i] >= 0x20 {
+		i++
+	}
+	return i
+}
+
+// skipPlain returns the offset of the first byte between i and end that may not stand
+// unescaped in a string, a quote, a backslash or a control character, or end. It looks at
 // eight bytes at a time, since long strings are most of what a host moves. The
 // lowest marked byte is always a true one; a borrow can only mark bytes above it.
-func skipPlain(b []byte, i int) int {
+func skipPlain(b []byte, i, end int) int {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
 	)
-	for ; len(b)-i >= 8; i += 8 {
+	for ; end-i >= 8; i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^(ones*'"'), w^(ones*'\\')
 		hit := ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w) & highs
@@ -196,7 +240,7 @@ func skipPlain(b []byte, i int) int {
 			return i + bits.TrailingZeros64(hit)/8
 		}
 	}
-	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
+	for i < end && plain(b[i]) {
 		i++
 	}
 	return i

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -75,10 +76,10 @@ func TestSkipPlain(t *testing.T) {
 			if c < 0x20 || c == '"' || c == '\\' {
 				want = at
 			}
-			if got := skipPlain(b, 0); got != want {
+			if got := skipPlain(b, 0, len(b)); got != want {
 				t.Fatalf("byte %#x at %d: got %d, want %d", c, at, got, want)
 			}
-			if got := skipPlain(b, at+1); got != len(b) {
+			if got := skipPlain(b, at+1, len(b)); got != len(b) {
 				t.Fatalf("byte %#x at %d: begun behind it, got %d", c, at, got)
 			}
 		}
@@ -103,4 +104,61 @@ func FuzzValid(f *testing.F) {
 			t.Fatalf("%q: %v", b, err)
 		}
 	})
+}
+
+// Long strings go another way than short ones; both must find the same end.
+func TestSkipStringLong(t *testing.T) {
+	t.Parallel()
+	simple := func(b []byte) (int, bool) { // the offset behind the string, or of what is wrong
+		for j := 1; j < len(b); {
+			switch c := b[j]; {
+			case c == '"':
+				return j + 1, true
+			case c < 0x20:
+				return j, false
+			case c == '\\':
+				n, err := escapeLen(b, j)
+				if err != nil {
+					return j, false
+				}
+				j += n
+			default:
+				j++
+			}
+		}
+		return 0, false
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{`\"`, `\\`, `\u00e9`, `\n`, `\x`, "\n", "\x1f", `"`, "é", "\x7f", "\x80", " "}
+	for range 20_000 {
+		b := []byte{'"'}
+		for range rng.IntN(6) {
+			b = append(b, bytes.Repeat([]byte("a"), rng.IntN(150))...)
+			b = append(b, pieces[rng.IntN(len(pieces))]...)
+		}
+		if rng.IntN(8) > 0 {
+			b = append(b, `" tail`...)
+		}
+		want, ok := simple(b)
+		if got, err := skipString(b, 0); got != want || (err == nil) != ok {
+			t.Fatalf("%q: %d, %v; want %d, %t", b, got, err, want, ok)
+		}
+	}
+}
+
+func BenchmarkSkipString(b *testing.B) {
+	for name, text := range map[string]string{
+		"short": "hello", "64 KB": strings.Repeat("x", 64<<10), "64 KB of lines": strings.Repeat(strings.Repeat("x", 70)+`\n`, 900),
+		"64 KB of quotes": strings.Repeat(`\"xx`, 16<<10),
+	} {
+		value := []byte(`"` + text + `"`)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(value)))
+			for b.Loop() {
+				if _, err := skipString(value, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
