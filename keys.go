@@ -76,7 +76,7 @@ func openStore(ctx context.Context, o *Options, dirs config.Dirs) (store vault.S
 	if err != nil {
 		return nil, nil, false, err
 	}
-	below, err := sqlstore.Open(ctx, set.Store, nil)
+	below, err := sqlstore.Open(ctx, set.Store, &sqlstore.Options{Exits: o.Exits})
 	if err != nil {
 		return nil, nil, false, err
 	}

@@ -75,6 +75,7 @@ func (h *Host) knownAccounts(ctx context.Context) ([]string, error) {
 			names = append(names, e.Name)
 		}
 	}
+	names = append(names, h.shelf.accounts(h.principal)...)
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }

@@ -33,6 +33,9 @@ func TestKnownNeedsNoConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for i := range cfg.Servers {
 		cfg.Servers[i].Disabled = cfg.Servers[i].Name == "switched-off"
 	}

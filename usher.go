@@ -78,6 +78,9 @@ type Options struct {
 	Executable string
 	// Transport carries all HTTP. Default: one for all servers.
 	Transport http.RoundTripper
+	// Exits says that the process ends right after Close, which then leaves to the
+	// system what ends with the process anyway.
+	Exits bool
 }
 
 // Host is everything: servers, policy and store. All methods may be used
@@ -94,6 +97,7 @@ type Host struct {
 	keys      *vault.Keys
 	principal string
 	hosted    *host.Host
+	shelf     *shelf
 	gate      *policy.Gate
 	engine    *auth.Engine
 	trail     *vault.Trail // nil: nothing is audited
@@ -174,10 +178,11 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 	}
 	h.engine = auth.New(h.store, &auth.Options{Events: h.bus, Log: o.Log})
 	h.placeholders = h.lookup(o)
+	h.shelf = newShelf(&memory{eras: vault.NewEras(h.store), catalogs: h.store})
 	h.hosted = host.New(&host.Options{
 		Auth:         &authorizer{h.engine},
 		MaxConnected: o.Config.Usher.MaxConnected,
-		Memory:       &memory{eras: vault.NewEras(h.store), catalogs: h.store},
+		Memory:       h.shelf,
 		Lookup:       h.placeholders,
 		Approved:     h.approved,
 		Lease:        h.singleton,
@@ -284,6 +289,7 @@ func (h *Host) Close() error {
 		}
 		if h.hosted != nil {
 			h.hosted.Close()
+			h.shelf.close()
 		}
 		if h.trail != nil {
 			h.trail.Close()

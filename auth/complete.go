@@ -233,7 +233,7 @@ func (e *Engine) persist(ctx context.Context, write func(context.Context) error)
 func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
 	a := p.account()
 	d := &DeniedError{Account: a, Code: "an error", Words: describe(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.command())}
-	if codeShape.MatchString(cb.Error) {
+	if codeShape().MatchString(cb.Error) {
 		d.Code = cb.Error
 	}
 	switch cb.Error {

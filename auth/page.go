@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/http"
+	"sync"
 )
 
 // page is what a person gets to see. All of it is fixed: nothing from a request or
@@ -33,7 +34,8 @@ var pagePolicy = func() string {
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }()
 
-var pageTemplate = template.Must(template.New("").Parse(`<!doctype html>
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -47,6 +49,7 @@ var pageTemplate = template.Must(template.New("").Parse(`<!doctype html>
 </main>
 </html>
 `))
+})
 
 // writePage answers with a page that loads nothing, leads nowhere, is not kept and
 // cannot be framed.
@@ -59,6 +62,6 @@ func writePage(w http.ResponseWriter, status int, p page) page {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = pageTemplate.Execute(w, p) // the browser has gone if this fails
+	_ = pageTemplate().Execute(w, p) // the browser has gone if this fails
 	return p
 }

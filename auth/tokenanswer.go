@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/usher-mcp/usher/vault"
@@ -93,11 +94,11 @@ func readForm(body []byte) (map[string]json.RawMessage, string) {
 
 // codeShape is what an error code looks like; anything else may be a body in
 // disguise.
-var codeShape = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.:-]{0,63}$`)
+var codeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.:-]{0,63}$`) })
 
 // refusal fills in an error answer.
 func (e *TokenError) refusal(fields map[string]json.RawMessage, code string, secrets []string) {
-	if !codeShape.MatchString(code) || echoes(code, secrets) {
+	if !codeShape().MatchString(code) || echoes(code, secrets) {
 		e.Reason = "it refused without saying why"
 		if code == "" && e.Status < 400 {
 			e.Reason = notJSON
@@ -111,11 +112,11 @@ func (e *TokenError) refusal(fields map[string]json.RawMessage, code string, sec
 }
 
 // opaque is text that might be a credential rather than words.
-var opaque = regexp.MustCompile(`[^\s"'(),;:]{28,}`)
+var opaque = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^\s"'(),;:]{28,}`) })
 
 // describe makes a server's description fit to be shown.
 func describe(words string) string {
-	return opaque.ReplaceAllString(clean(words, 200), "…")
+	return opaque().ReplaceAllString(clean(words, 200), "…")
 }
 
 // echoes reports whether text repeats a secret, as it is or encoded.

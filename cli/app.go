@@ -82,7 +82,7 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 	}
 	opt := &usher.Options{
 		Config: cfg, Load: a.loadOptions(), Log: a.logger(), Executable: a.io.Executable,
-		ClientVersion: Version().Number, Prompt: a.prompt(),
+		ClientVersion: Version().Number, Prompt: a.prompt(), Exits: a.io.exits,
 	}
 	if t := a.telling; t != nil {
 		opt.Log, opt.OnCall, opt.Tracer = t.log, t.metrics.onCall, t.tracer

@@ -27,6 +27,8 @@ type IO struct {
 	// Hangup says that the terminal is gone, or that a served configuration is to be
 	// read again. Nil never does.
 	Hangup <-chan os.Signal
+
+	exits bool // the process ends with the command
 }
 
 // System returns the real world.

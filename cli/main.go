@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Main runs the command that args name and returns its exit code.
+// Main runs the command that args name and returns its exit code, with which the
+// process is to end at once.
 func Main(args []string, w IO) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -19,6 +20,7 @@ func Main(args []string, w IO) int {
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	w.Hangup = hangup
+	w.exits = true
 	return Run(ctx, args, w)
 }
 

@@ -98,7 +98,7 @@ type marked struct {
 	raw  bool // it was no template, so the text must not be escaped
 }
 
-var mark = regexp.MustCompile("\x00[0-9]+\x00")
+var mark = pattern("\x00[0-9]+\x00")
 
 func (c concealer) mark(v string) *marked {
 	m := &marked{concealer: c}
@@ -128,7 +128,7 @@ func (m *marked) add(template string) string {
 func (m *marked) hide(key, s string) string {
 	var b strings.Builder
 	last := 0
-	for _, at := range append(mark.FindAllStringIndex(s, -1), []int{len(s), len(s)}) {
+	for _, at := range append(mark().FindAllStringIndex(s, -1), []int{len(s), len(s)}) {
 		if text := s[last:at[0]]; strings.TrimSpace(text) != "" {
 			b.WriteString(m.add(m.replace(key, text)))
 		} else {
@@ -148,7 +148,7 @@ func (m *marked) String() string {
 		text = b.Raw
 	}
 	last := 0
-	for _, at := range mark.FindAllStringIndex(m.text, -1) {
+	for _, at := range mark().FindAllStringIndex(m.text, -1) {
 		text(m.text[last:at[0]])
 		i, _ := strconv.Atoi(m.text[at[0]+1 : at[1]-1]) // digits, by the pattern
 		b.Raw(m.refs[i])
@@ -159,7 +159,7 @@ func (m *marked) String() string {
 }
 
 // given reports a value that is nothing but placeholders, so nothing to hide.
-func given(s string) bool { return strings.TrimSpace(mark.ReplaceAllString(s, "")) == "" }
+func given(s string) bool { return strings.TrimSpace(mark().ReplaceAllString(s, "")) == "" }
 
 // sub replaces each match of a pattern, given its groups.
 func (m *marked) sub(pattern *regexp.Regexp, f func(g []string) string) {
@@ -169,14 +169,14 @@ func (m *marked) sub(pattern *regexp.Regexp, f func(g []string) string) {
 }
 
 var (
-	userinfo   = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^/?#@\s"']+)@`)
-	parameter  = regexp.MustCompile(`([?&#;])([^=&#;\s\x00]+)=([^&#;\s"']*)`)
-	segment    = regexp.MustCompile(`/([^/?#\s"'\x00]+)`)
-	assignment = regexp.MustCompile(`\b([A-Za-z_][\w-]*)=("[^"]*"|'[^']*'|[^\s"'&]+)`)
-	credential = regexp.MustCompile(`(?i)\b(bearer|basic|dpop)(\s+)([^\s"']+)`)
-	jsonMember = regexp.MustCompile(`"([^"\\]+)"(\s*:\s*)"((?:[^"\\]|\\.)*)"`)
-	longWord   = regexp.MustCompile(`[^\s"',:;=()<>|&\x00]{12,}`)
-	flagValue  = regexp.MustCompile(`(^|\s)(--?[A-Za-z][\w-]*)(\s+)([^\s"'-][^\s"']*|"[^"]*"|'[^']*')`)
+	userinfo   = pattern(`([A-Za-z][A-Za-z0-9+.-]*://)([^/?#@\s"']+)@`)
+	parameter  = pattern(`([?&#;])([^=&#;\s\x00]+)=([^&#;\s"']*)`)
+	segment    = pattern(`/([^/?#\s"'\x00]+)`)
+	assignment = pattern(`\b([A-Za-z_][\w-]*)=("[^"]*"|'[^']*'|[^\s"'&]+)`)
+	credential = pattern(`(?i)\b(bearer|basic|dpop)(\s+)([^\s"']+)`)
+	jsonMember = pattern(`"([^"\\]+)"(\s*:\s*)"((?:[^"\\]|\\.)*)"`)
+	longWord   = pattern(`[^\s"',:;=()<>|&\x00]{12,}`)
+	flagValue  = pattern(`(^|\s)(--?[A-Za-z][\w-]*)(\s+)([^\s"'-][^\s"']*|"[^"]*"|'[^']*')`)
 )
 
 // url conceals userinfo, parameters that look like credentials, and random
@@ -188,7 +188,7 @@ func (c concealer) url(key, v string) string {
 }
 
 func (m *marked) address(key string) {
-	m.sub(userinfo, func(g []string) string {
+	m.sub(userinfo(), func(g []string) string {
 		user, password, both := strings.Cut(g[2], ":")
 		switch {
 		case both && !LooksSecret(user):
@@ -198,13 +198,13 @@ func (m *marked) address(key string) {
 		}
 		return g[1] + m.hideUnlessGiven(key+"-user", user) + "@"
 	})
-	m.sub(parameter, func(g []string) string {
+	m.sub(parameter(), func(g []string) string {
 		if given(g[3]) || !IsSecretName(g[2]) && !LooksSecret(g[3]) {
 			return g[0]
 		}
 		return g[1] + g[2] + "=" + m.hide(g[2], g[3])
 	})
-	m.sub(segment, func(g []string) string {
+	m.sub(segment(), func(g []string) string {
 		if !LooksSecret(g[1]) {
 			return g[0]
 		}
@@ -222,31 +222,31 @@ func (m *marked) hideUnlessGiven(key, s string) string {
 // prose conceals credentials inside a longer text, such as a shell command.
 func (c concealer) prose(key, v string) string {
 	m := c.mark(v)
-	m.sub(jsonMember, func(g []string) string {
+	m.sub(jsonMember(), func(g []string) string {
 		if given(g[3]) || !IsSecretName(g[1]) && !LooksSecret(g[3]) {
 			return g[0]
 		}
 		return `"` + g[1] + `"` + g[2] + `"` + m.hide(g[1], g[3]) + `"`
 	})
-	m.sub(assignment, func(g []string) string {
+	m.sub(assignment(), func(g []string) string {
 		value := strings.Trim(g[2], `"'`)
 		if given(value) || strings.Contains(value, "://") || !IsSecretName(g[1]) && !LooksSecret(value) {
 			return g[0]
 		}
 		return g[1] + "=" + strings.Replace(g[2], value, m.hide(g[1], value), 1)
 	})
-	m.sub(flagValue, func(g []string) string {
+	m.sub(flagValue(), func(g []string) string {
 		value := strings.Trim(g[4], `"'`)
 		if given(value) || !secretFlag(g[2]) {
 			return g[0]
 		}
 		return g[1] + g[2] + g[3] + strings.Replace(g[4], value, m.hide(strings.TrimLeft(g[2], "-"), value), 1)
 	})
-	m.sub(credential, func(g []string) string { return g[1] + g[2] + m.hideUnlessGiven(key, g[3]) })
+	m.sub(credential(), func(g []string) string { return g[1] + g[2] + m.hideUnlessGiven(key, g[3]) })
 	if strings.Contains(m.text, "://") {
 		m.address(key)
 	}
-	m.sub(longWord, func(g []string) string {
+	m.sub(longWord(), func(g []string) string {
 		if !LooksSecret(g[0]) {
 			return g[0]
 		}
@@ -289,12 +289,12 @@ func (c concealer) args(args []string) []string {
 	return out
 }
 
-var headerLine = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*):(\s*)(\S.*)$`)
+var headerLine = pattern(`^([A-Za-z][A-Za-z0-9-]*):(\s*)(\S.*)$`)
 
 // header conceals the value of an argument that is a whole header, and
 // credentials anywhere else in it.
 func (c concealer) header(a string) string {
-	if g := headerLine.FindStringSubmatch(a); g != nil && IsSecretName(g[1]) && !strings.HasPrefix(g[3], "//") {
+	if g := headerLine().FindStringSubmatch(a); g != nil && IsSecretName(g[1]) && !strings.HasPrefix(g[3], "//") {
 		return g[1] + ":" + g[2] + c.all(g[1], g[3])
 	}
 	return c.value("", a)

@@ -1,15 +1,14 @@
 package config
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
 
 var (
-	quoted   = regexp.MustCompile(`"(?:[^"\\]|\\.)*("|$)`)
-	bareWord = regexp.MustCompile(`[^\s"',:;=()<>|&{}\[\]]{8,}`)
-	keyColon = regexp.MustCompile(`"?([\w-]+)"?\s*:\s*`)
+	quoted   = pattern(`"(?:[^"\\]|\\.)*("|$)`)
+	bareWord = pattern(`[^\s"',:;=()<>|&{}\[\]]{8,}`)
+	keyColon = pattern(`"?([\w-]+)"?\s*:\s*`)
 )
 
 // starSecrets replaces credentials in a line of a file by as many stars, so
@@ -18,7 +17,7 @@ var (
 func starSecrets(line string) string {
 	var spans [][2]int
 	key, flag := "", ""
-	for _, at := range quoted.FindAllStringIndex(line, -1) {
+	for _, at := range quoted().FindAllStringIndex(line, -1) {
 		inner := strings.Trim(line[at[0]:at[1]], `"`)
 		if strings.HasPrefix(strings.TrimLeft(line[at[1]:], " \t"), ":") {
 			key, flag = inner, ""
@@ -35,12 +34,12 @@ func starSecrets(line string) string {
 			flag = strings.TrimLeft(inner, "-")
 		}
 	}
-	for _, at := range bareWord.FindAllStringIndex(line, -1) {
+	for _, at := range bareWord().FindAllStringIndex(line, -1) {
 		if LooksSecret(line[at[0]:at[1]]) {
 			spans = append(spans, [2]int{at[0], at[1]})
 		}
 	}
-	for _, at := range keyColon.FindAllStringSubmatchIndex(line, -1) {
+	for _, at := range keyColon().FindAllStringSubmatchIndex(line, -1) {
 		rest := line[at[1]:]
 		if !IsSecretName(line[at[2]:at[3]]) || strings.IndexAny(rest, `"{[$`) == 0 {
 			continue

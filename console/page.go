@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 
 	"github.com/usher-mcp/usher/auth/bulk"
 )
@@ -17,10 +18,12 @@ import (
 //go:embed assets
 var assets embed.FS
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	// pair hands a server to a template that needs the forms' token too.
-	"pair": func(s *screen, server any) map[string]any { return map[string]any{"CSRF": s.CSRF, "Server": server} },
-}).ParseFS(assets, "assets/*.html"))
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		// pair hands a server to a template that needs the forms' token too.
+		"pair": func(s *screen, server any) map[string]any { return map[string]any{"CSRF": s.CSRF, "Server": server} },
+	}).ParseFS(assets, "assets/*.html"))
+})
 
 // view is the whole page, as the template shows it and the stream sends it.
 type view struct {
@@ -181,7 +184,7 @@ func refuse(w http.ResponseWriter, style string, status int, words string) {
 
 func show(w http.ResponseWriter, status int, name string, data any) {
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, name, data); err != nil {
+	if err := pages().ExecuteTemplate(&b, name, data); err != nil {
 		http.Error(w, "the page cannot be shown", http.StatusInternalServerError)
 		return
 	}

@@ -55,7 +55,7 @@ func (s *screen) Body() template.HTML { return s.part(s.body) }
 
 func (s *screen) part(name string) template.HTML {
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, name, s); err != nil {
+	if err := pages().ExecuteTemplate(&b, name, s); err != nil {
 		return template.HTML(template.HTMLEscapeString("this part cannot be shown: " + err.Error()))
 	}
 	return template.HTML(b.String())

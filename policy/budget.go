@@ -48,6 +48,9 @@ func (b *budgets) configure(limits config.Budgets) {
 // charge takes one call from the budgets that apply, or from none of them.
 func (b *budgets) charge(ctx context.Context, server string) error {
 	m := b.meter(server)
+	if b.total.dry() && m.dry() {
+		b.reserveBoth(ctx, m)
+	}
 	if err := b.total.take(ctx); err != nil {
 		return err
 	}
@@ -56,6 +59,15 @@ func (b *budgets) charge(ctx context.Context, server string) error {
 		return err
 	}
 	return nil
+}
+
+// reserveBoth asks the store for both budgets of a call at once: the two writes then
+// wait for the disk together. What came of it shows when they are taken from.
+func (b *budgets) reserveBoth(ctx context.Context, m *meter) {
+	var wg sync.WaitGroup
+	wg.Go(func() { b.total.fill(ctx) })
+	m.fill(ctx)
+	wg.Wait()
 }
 
 func (b *budgets) meter(server string) *meter {
@@ -168,6 +180,15 @@ func (m *meter) take(ctx context.Context) error {
 	return nil
 }
 
+// dry says whether the next call has to ask the store.
+func (m *meter) dry() bool {
+	if m.limit.Load().Calls <= 0 {
+		return false
+	}
+	w := m.window.Load()
+	return w == nil || w.left.Load() <= 0
+}
+
 func (m *meter) refund() {
 	m.run.Add(-1)
 	if w := m.window.Load(); w != nil {
@@ -175,17 +196,32 @@ func (m *meter) refund() {
 	}
 }
 
+// current is the window of now, nil when the limit was just changed.
+func (m *meter) current(limit *config.Budget, now time.Time) *window {
+	w := m.window.Load()
+	if w != nil && now.Before(w.end) {
+		return w
+	}
+	next := newWindow(m.server, *limit, now)
+	if m.window.CompareAndSwap(w, next) {
+		return next
+	}
+	return m.window.Load() // another caller turned the page
+}
+
+// fill reserves some calls, if there are any.
+func (m *meter) fill(ctx context.Context) {
+	now := time.Now()
+	if w := m.current(m.limit.Load(), now); w != nil {
+		_, _ = w.reserve(ctx, m.of, now) // who takes from it asks again
+	}
+}
+
 func (m *meter) takeFromWindow(ctx context.Context, limit *config.Budget) error {
 	now := time.Now()
-	w := m.window.Load()
-	if w == nil || !now.Before(w.end) {
-		next := newWindow(m.server, *limit, now)
-		if !m.window.CompareAndSwap(w, next) {
-			next = m.window.Load() // another caller turned the page
-		}
-		if w = next; w == nil {
-			return nil // the limit was just changed; the next call meets the new one
-		}
+	w := m.current(limit, now)
+	if w == nil {
+		return nil // the next call meets the new limit
 	}
 	for !w.take() {
 		granted, err := w.reserve(ctx, m.of, now)

@@ -28,13 +28,13 @@ type window struct {
 	granted int64         // all that was reserved here
 	debt    int64         // granted while the counter could not be reached
 	retry   time.Time     // spent: ask again then, others may have given back
-	swept   bool          // counters of earlier windows are removed
 	chunk   int64         // reserved the last time
 	asked   time.Time     // when that was
 }
 
-// A reservation is small, so that little is lost with a process that dies, unless
-// the last one did not even hold for briefly: then it is twice as large.
+// The first reservation is one call: many processes make no other, and have nothing to
+// give back then. Later ones are small, so that little is lost with a process that
+// dies, unless the last one did not even hold for briefly: then it is twice as large.
 const (
 	firstChunk   = 64
 	maxChunk     = 8192
@@ -117,6 +117,7 @@ func (w *window) ask(ctx context.Context, b *budgets, chunk int64) int64 {
 		w.debt += max(chunk, 0)
 		return chunk
 	}
+	first := sum == chunk+w.debt // of all processes
 	w.debt = 0
 	over := min(max(sum-w.limit, 0), chunk)
 	if over > 0 {
@@ -126,16 +127,21 @@ func (w *window) ask(ctx context.Context, b *budgets, chunk int64) int64 {
 		}
 	}
 	w.counted.Store(sum)
-	w.sweep(ctx, b)
+	if first {
+		w.sweep(ctx, b)
+	}
 	return chunk - over
 }
 
 // nextChunk is how much to reserve at once: less when little is left, so that
 // several processes can use a budget up to its end.
 func (w *window) nextChunk(now time.Time) int64 {
-	if w.chunk == 0 || now.Sub(w.asked) >= briefly {
+	switch {
+	case w.chunk == 0:
+		w.chunk = 1
+	case w.chunk == 1 || now.Sub(w.asked) >= briefly:
 		w.chunk = firstChunk
-	} else {
+	default:
 		w.chunk = min(2*w.chunk, maxChunk)
 	}
 	w.asked = now
@@ -162,13 +168,10 @@ func (w *window) giveBack(ctx context.Context, b *budgets) {
 	}
 }
 
-// sweep removes the counters of earlier windows of this budget, once per window.
+// sweep removes the counters of earlier windows of this budget; whoever opens a window
+// does.
 // The last one is kept: another process's clock may be a little behind.
 func (w *window) sweep(ctx context.Context, b *budgets) {
-	if w.swept {
-		return
-	}
-	w.swept = true
 	counts, err := b.store.Counts(ctx, vault.KindBudget, vault.Local)
 	if err != nil {
 		return // the next window tries again; a counter too many does no harm

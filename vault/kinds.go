@@ -17,6 +17,11 @@ const (
 	KindKey      = "key"      // the data key, itself wrapped by the master key
 )
 
+// Expendable says whether records of kind can be learned again, so that a store need
+// not wait for the disk to write them: a power failure may cost those of the last
+// seconds.
+func Expendable(kind string) bool { return kind == KindEra || kind == KindCatalog }
+
 // HoldsSecrets says whether records of kind must be sealed before they reach a
 // store that lasts. It says yes to every kind it does not know, so that a
 // forgotten new kind is sealed, not exposed.

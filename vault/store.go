@@ -99,7 +99,8 @@ type Change struct {
 }
 
 // Records reads and writes versioned records. Every write is durable when the
-// method returns nil, and either whole or absent whatever happens meanwhile.
+// method returns nil, except of kinds that are [Expendable], and either whole or absent
+// whatever happens meanwhile.
 type Records interface {
 	// Get returns the record, [ErrNotFound], or a [*CorruptError].
 	Get(ctx context.Context, key Key) (Record, error)
@@ -228,8 +229,9 @@ const DefaultAuditLimit = 100
 
 // Audits is the audit trail.
 type Audits interface {
-	// Append adds the entries in order, all or none. Callers batch: there is
-	// one durable write per Append, not per entry.
+	// Append adds the entries in order, all or none. Callers batch: there is one
+	// write per Append, not per entry. A power failure may cost those of the last
+	// seconds, the end of the process costs none.
 	Append(ctx context.Context, entries ...AuditEntry) error
 
 	// Audit returns the selected entries, oldest first.

@@ -3,6 +3,7 @@ package bulk
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -13,16 +14,20 @@ const maxDetail = 600
 
 const secretNames = `code|state|access_token|refresh_token|id_token|token|client_secret|secret|password|passwd|code_verifier|device_code|client_assertion|assertion|subject_token|api_key|apikey`
 
-var secretForms = []struct {
+type secretForm struct {
 	find    *regexp.Regexp
 	replace string
-}{
-	{regexp.MustCompile(`(?i)"(` + secretNames + `)"(\s*:\s*)"(?:[^"\\]|\\.)*"?`), `"$1"$2"` + hidden + `"`},
-	{regexp.MustCompile(`(?i)\b(` + secretNames + `)(=|%3d)[^&;\s"'<>]+`), `$1$2` + hidden},
-	{regexp.MustCompile(`(?i)\b(bearer|basic|dpop)(\s+)[a-z0-9._~+/=-]{16,}`), `$1$2` + hidden},
-	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)*`), hidden},
-	{regexp.MustCompile(`(://)[^/\s@"']+@`), `$1` + hidden + `@`},
 }
+
+var secretForms = sync.OnceValue(func() []secretForm {
+	return []secretForm{
+		{regexp.MustCompile(`(?i)"(` + secretNames + `)"(\s*:\s*)"(?:[^"\\]|\\.)*"?`), `"$1"$2"` + hidden + `"`},
+		{regexp.MustCompile(`(?i)\b(` + secretNames + `)(=|%3d)[^&;\s"'<>]+`), `$1$2` + hidden},
+		{regexp.MustCompile(`(?i)\b(bearer|basic|dpop)(\s+)[a-z0-9._~+/=-]{16,}`), `$1$2` + hidden},
+		{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)*`), hidden},
+		{regexp.MustCompile(`(://)[^/\s@"']+@`), `$1` + hidden + `@`},
+	}
+})
 
 // redact makes the text of an error fit to be shown. The engine keeps secrets out of
 // its errors; this is the second lock, for texts that come from elsewhere. Known are
@@ -33,7 +38,7 @@ func redact(text string, known ...string) string {
 			text = strings.ReplaceAll(text, k, hidden)
 		}
 	}
-	for _, f := range secretForms {
+	for _, f := range secretForms() {
 		text = f.find.ReplaceAllString(text, f.replace)
 	}
 	text = strings.Map(func(r rune) rune {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/usher-mcp/usher/config"
 )
@@ -16,21 +17,21 @@ type dialect func(r *reading, s string) string
 func literalDialect(_ *reading, s string) string { return config.EscapeLiteral(s) }
 
 var (
-	shellVariable    = regexp.MustCompile(`\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$env:([A-Za-z_]\w*)`)
-	editorVariable   = regexp.MustCompile(`\$\{([A-Za-z/][A-Za-z]*)(?::([^{}]*))?\}`)
-	dollarVariable   = regexp.MustCompile(`\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$([A-Za-z_]\w*)`)
-	percentVariable  = regexp.MustCompile(`\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$([A-Za-z_]\w*)|%([A-Za-z_]\w*)%`)
-	opencodeVariable = regexp.MustCompile(`\{(env|file):([^{}]+)\}`)
-	continueVariable = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([\w.-]+)\s*\}\}`)
-	crushVariable    = regexp.MustCompile(`\$\(([^()]*)\)|\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$([A-Za-z_]\w*)`)
+	shellVariable    = pattern(`\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$env:([A-Za-z_]\w*)`)
+	editorVariable   = pattern(`\$\{([A-Za-z/][A-Za-z]*)(?::([^{}]*))?\}`)
+	dollarVariable   = pattern(`\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$([A-Za-z_]\w*)`)
+	percentVariable  = pattern(`\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$([A-Za-z_]\w*)|%([A-Za-z_]\w*)%`)
+	opencodeVariable = pattern(`\{(env|file):([^{}]+)\}`)
+	continueVariable = pattern(`\$\{\{\s*(?:secrets|inputs)\.([\w.-]+)\s*\}\}`)
+	crushVariable    = pattern(`\$\(([^()]*)\)|\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$([A-Za-z_]\w*)`)
 )
 
 // rewrite replaces the matches of a pattern by templates and escapes the rest;
 // where f declines, the match is text too.
-func rewrite(s string, pattern *regexp.Regexp, f func(g []string) (template string, ok bool)) string {
+func rewrite(s string, find func() *regexp.Regexp, f func(g []string) (template string, ok bool)) string {
 	var b config.TemplateBuilder
 	last := 0
-	for _, at := range pattern.FindAllStringSubmatchIndex(s, -1) {
+	for _, at := range find().FindAllStringSubmatchIndex(s, -1) {
 		g := make([]string, len(at)/2)
 		for i := range g {
 			if at[2*i] >= 0 {
@@ -163,4 +164,10 @@ func crushDialect(_ *reading, s string) string {
 		}
 		return envDefault(g[0], g[2], g[3]), true
 	})
+}
+
+// pattern compiles an expression when it is first used: compiling all of them would be
+// a good part of the time that a short command takes.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
@@ -303,13 +302,13 @@ func (w *wrapped) addHeader(line string) error {
 
 // wrapperVariable is ${VAR} as the client's dialect left it in a template:
 // escaped text where it expands nothing, else a placeholder.
-var wrapperVariable = regexp.MustCompile(`\$(?:\$\{|\{env:)([A-Za-z_]\w*)\}`)
+var wrapperVariable = pattern(`\$(?:\$\{|\{env:)([A-Za-z_]\w*)\}`)
 
 // variables fills in ${VAR}, which these wrappers expand from the environment
 // they are given: from env of the entry where it is there, else from ours.
 func (w *wrapped) variables(s string) string {
-	return wrapperVariable.ReplaceAllStringFunc(s, func(m string) string {
-		name := wrapperVariable.FindStringSubmatch(m)[1]
+	return wrapperVariable().ReplaceAllStringFunc(s, func(m string) string {
+		name := wrapperVariable().FindStringSubmatch(m)[1]
 		if v, ok := w.entry.s.Env[name]; ok {
 			w.usedEnv[name] = true
 			return v

@@ -5,14 +5,17 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 )
 
 // issued is what secrets of an AuthServer look like: nothing else in the world does.
-var issued = regexp.MustCompile(`\b(?:at|rt|rat|code|secret|device|jag)-[A-Z2-7]{26}\b`)
+var issued = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(?:at|rt|rat|code|secret|device|jag)-[A-Z2-7]{26}\b`)
+})
 
 // Secrets finds the tokens, codes and client secrets of an AuthServer in a text. No
 // output, log, page, argument, environment or unsealed file of usher may hold one.
-func Secrets(text []byte) [][]byte { return issued.FindAll(text, 16) }
+func Secrets(text []byte) [][]byte { return issued().FindAll(text, 16) }
 
 // VerifierBook names the variable of the environment that says in which directory
 // every AuthServer writes down the verifiers it was shown. They are usher's own

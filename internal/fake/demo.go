@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -99,7 +100,8 @@ func demoReport(ctx context.Context, c *Call) ([]byte, error) {
 	return TextResult("a quiet week"), nil
 }
 
-var consentPage = template.Must(template.New("").Parse(`<!doctype html>
+var consentPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>{{.Name}}</title>
 <style>body{max-width:26rem;margin:15vh auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif}button{font:inherit;font-weight:600;padding:.5rem 1rem;cursor:pointer}</style>
@@ -109,6 +111,7 @@ var consentPage = template.Must(template.New("").Parse(`<!doctype html>
 <form method="get">{{range $name, $values := .Query}}{{range $values}}<input type="hidden" name="{{$name}}" value="{{.}}">{{end}}{{end}}
 <input type="hidden" name="allow" value="1"><button autofocus>{{if .Known}}Allow{{else}}Sign in and allow{{end}}</button></form></html>
 `))
+})
 
 // DemoConsent asks a person for consent, before the authorization endpoint answers.
 // A request with allow=1 has it.
@@ -123,7 +126,7 @@ func DemoConsent(name string) Interceptor {
 		}
 		_, err := r.Cookie(cookie)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = consentPage.Execute(w, struct { // the browser has gone if this fails
+		_ = consentPage().Execute(w, struct { // the browser has gone if this fails
 			Name  string
 			Known bool
 			Query url.Values

@@ -11,13 +11,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/usher-mcp/usher/internal/fake"
 )
 
 // canary finds secrets: tokens and codes of the fake authorization server, and those
 // of the configuration.
-var canary = regexp.MustCompile(`\b(at|rt|rat|code|secret)-[A-Z2-7]{20,}|canary-[a-z0-9-]+`)
+var canary = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(at|rt|rat|code|secret)-[A-Z2-7]{20,}|canary-[a-z0-9-]+`)
+})
 
 // canaries logs in, calls, looks at everything with every command, and sweeps all
 // that was said and every file that was written for secrets.
@@ -147,7 +150,7 @@ func (t *trial) sweepFiles(dir string) {
 // look searches a text for secrets.
 func (t *trial) look(where string, text []byte) {
 	t.count("outputs and files swept", 1)
-	if at := canary.FindIndex(text); at != nil {
+	if at := canary().FindIndex(text); at != nil {
 		t.breaks("%s holds a secret: …%q…", where, text[max(0, at[0]-60):at[0]+6])
 		t.count("secrets found", 1)
 	}

@@ -14,7 +14,7 @@ func (s *Store) Add(ctx context.Context, key vault.Key, delta int64) (value int6
 	if err := key.Validate(); err != nil {
 		return 0, err
 	}
-	err = s.write(ctx, fmt.Sprintf("add %d to %s", delta, key), func(tx querier) error {
+	err = s.write(ctx, careCount, fmt.Sprintf("add %d to %s", delta, key), func(tx querier) error {
 		return tx.QueryRowContext(ctx, s.d.sql(`
 			INSERT INTO usher_counters AS c (kind, principal, name, value) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (kind, principal, name) DO UPDATE SET value = c.value + excluded.value
@@ -54,7 +54,7 @@ func (s *Store) Clear(ctx context.Context, key vault.Key) error {
 	if err := key.Validate(); err != nil {
 		return err
 	}
-	return s.write(ctx, "clear "+key.String(), func(tx querier) error {
+	return s.write(ctx, careCount, "clear "+key.String(), func(tx querier) error {
 		_, err := tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_counters
 			WHERE kind = $1 AND principal = $2 AND name = $3`), key.Kind, key.Principal, key.Name)
 		return err
@@ -66,7 +66,7 @@ func (s *Store) Append(ctx context.Context, entries ...vault.AuditEntry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	return s.write(ctx, "append to the audit trail", func(tx querier) error {
+	return s.write(ctx, careLittle, "append to the audit trail", func(tx querier) error {
 		for _, e := range entries {
 			e = e.Normalized()
 			var at any // NULL: the database's time
@@ -125,7 +125,7 @@ func (s *Store) Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditEnt
 
 // TrimAudit implements vault.Audits.
 func (s *Store) TrimAudit(ctx context.Context, before time.Time) (n int64, err error) {
-	err = s.write(ctx, "trim the audit trail", func(tx querier) (err error) {
+	err = s.write(ctx, careLittle, "trim the audit trail", func(tx querier) (err error) {
 		n, err = affected(tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_audit WHERE at < $1`), before.UnixMilli()))
 		return err
 	})

@@ -39,7 +39,7 @@ func (s *Store) Rewrite(ctx context.Context, key vault.Key, data []byte, ifVersi
 	if err := cmp.Or(key.Validate(), vault.ValidData(data)); err != nil {
 		return err
 	}
-	return s.write(ctx, "rewrite "+key.String(), func(tx querier) error {
+	return s.write(ctx, careFull, "rewrite "+key.String(), func(tx querier) error {
 		if err := s.checkLease(ctx, tx, lease); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func (s *Store) Lease(ctx context.Context, name string, ttl time.Duration) (vaul
 		return vault.Lease{}, err
 	}
 	l := vault.Lease{Name: name, Holder: vault.LeaseHolder(s.holder), Expires: time.Now().Add(ttl)}
-	err := s.write(ctx, "lease "+name, func(tx querier) error {
+	err := s.write(ctx, careFull, "lease "+name, func(tx querier) error {
 		err := tx.QueryRowContext(ctx, s.d.sql(`
 			INSERT INTO usher_leases AS l (name, holder, epoch, expires) VALUES ($1, $2, {now}, {now} + $3)
 			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, epoch = l.epoch + 1, expires = excluded.expires
@@ -77,7 +77,7 @@ func (s *Store) held(ctx context.Context, name string) error {
 // sweep removes rows of leases long run out. It is house-keeping: if it fails,
 // a later one will do.
 func (s *Store) sweep(ctx context.Context) {
-	_ = s.write(ctx, "sweep leases", func(tx querier) error {
+	_ = s.write(ctx, careFull, "sweep leases", func(tx querier) error {
 		_, err := tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_leases WHERE expires < {now} - $1`),
 			sweepAfter.Milliseconds())
 		return err
@@ -106,7 +106,7 @@ func (s *Store) Release(ctx context.Context, lease vault.Lease) error {
 }
 
 func (s *Store) changeLease(ctx context.Context, verb string, lease vault.Lease, statement string, more ...any) error {
-	return s.write(ctx, verb+" lease "+lease.Name, func(tx querier) error {
+	return s.write(ctx, careFull, verb+" lease "+lease.Name, func(tx querier) error {
 		args := append([]any{lease.Name, lease.Holder, lease.Epoch}, more...)
 		n, err := affected(tx.ExecContext(ctx, s.d.sql(statement), args...))
 		if err == nil && n == 0 {

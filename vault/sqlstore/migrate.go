@@ -48,7 +48,7 @@ func (s *Store) upgrade(ctx context.Context) error {
 // migrate takes the steps to target in one transaction. It asks for the version
 // again inside it: another process may have been faster.
 func (s *Store) migrate(ctx context.Context, target int) error {
-	return s.write(ctx, fmt.Sprintf("migrate to schema %d", target), func(tx querier) error {
+	return s.write(ctx, careFull, fmt.Sprintf("migrate to schema %d", target), func(tx querier) error {
 		if s.d.guard != "" {
 			if _, err := tx.ExecContext(ctx, s.d.guard); err != nil {
 				return err

@@ -22,6 +22,10 @@ type Options struct {
 	// Poll is how often a SQLite store looks for changes made by other
 	// processes while somebody watches. Default 250 ms.
 	Poll time.Duration
+	// Exits says that the process ends right after Close, which then leaves a small
+	// log of what can be spared beside the file for whoever opens it next, as a killed
+	// process does: to tidy up waits for the disk three times.
+	Exits bool
 }
 
 func (o *Options) withDefaults() Options {
@@ -48,12 +52,15 @@ type Store struct {
 	holder string
 	self   string        // tells our own notifications from others'
 	turn   chan struct{} // holds a token while nobody in this process writes
+	group  group         // writes that wait for the turn
 	notify func(ctx context.Context, payload string) error
 	feed   func(ctx context.Context) (feed, error)
+	reads  prepared
 	watch  watcher
 	health health
 
 	closed atomic.Bool
+	untidy atomic.Bool                        // something was written that must not stay in the log
 	broken atomic.Pointer[vault.CorruptError] // set once the file was found damaged
 }
 
@@ -104,6 +111,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.watch.close()
+	if s.leaves() {
+		return nil
+	}
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close store %s: %w", s.where, err)
 	}
@@ -115,41 +125,12 @@ func (s *Store) Close() error {
 func (s *Store) Ready(ctx context.Context, room int) error {
 	pad := make([]byte, max(room, 1))
 	_, _ = rand.Read(pad) // never fails; random, because equal bytes are not written again
-	return s.write(ctx, "check that the store can be written", func(tx querier) error {
+	return s.write(ctx, careFull, "check that the store can be written", func(tx querier) error {
 		_, err := tx.ExecContext(ctx, s.d.sql(`
 			INSERT INTO usher_room (id, pad) VALUES (1, $1)
 			ON CONFLICT (id) DO UPDATE SET pad = excluded.pad`), pad)
 		return err
 	})
-}
-
-// write runs work in a transaction of its own, again as long as only other
-// writers are in the way. work may therefore run more than once.
-func (s *Store) write(ctx context.Context, what string, work func(tx querier) error) error {
-	if broken := s.broken.Load(); broken != nil {
-		return fmt.Errorf("%s: %w", what, broken)
-	}
-	if s.d.oneWriter {
-		select {
-		case <-s.turn:
-			defer func() { s.turn <- struct{}{} }()
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, ctx.Err())
-		}
-	}
-	return s.retry(ctx, what, func() error { return s.transact(ctx, work) })
-}
-
-func (s *Store) transact(ctx context.Context, work func(tx querier) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := work(tx); err != nil {
-		_ = tx.Rollback() // the first error says why; an unfinished transaction changes nothing
-		return err
-	}
-	return tx.Commit()
 }
 
 // retry runs work until something else than other writers stops it, and puts

@@ -92,7 +92,7 @@ func TestPostgresFenceHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.transact(t.Context(), func(tx querier) error {
+	err = s.transact(t.Context(), careFull, func(tx querier) error {
 		if err := s.checkLease(t.Context(), tx, l); err != nil {
 			return err
 		}

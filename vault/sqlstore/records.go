@@ -66,7 +66,7 @@ func (s *Store) read(ctx context.Context, what, query string, args ...any) ([]ro
 	var found []row
 	err := s.retry(ctx, what, func() error {
 		found = nil
-		rows, err := s.db.QueryContext(ctx, s.d.sql(query), args...)
+		rows, err := s.query(ctx, query, args...)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (s *Store) put(ctx context.Context, key vault.Key, data []byte, ifVersion i
 		return rec, err
 	}
 	data = append([]byte{}, data...)
-	err = s.write(ctx, "put "+key.String(), func(tx querier) error {
+	err = s.write(ctx, careOf(key.Kind), "put "+key.String(), func(tx querier) error {
 		if fence != nil {
 			if err := s.checkLease(ctx, tx, *fence); err != nil {
 				return err
@@ -142,7 +142,7 @@ func (s *Store) Delete(ctx context.Context, key vault.Key, ifVersion int64) erro
 	if err := key.Validate(); err != nil {
 		return err
 	}
-	err := s.write(ctx, "delete "+key.String(), func(tx querier) error {
+	err := s.write(ctx, careOf(key.Kind), "delete "+key.String(), func(tx querier) error {
 		n, err := affected(tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_records
 			WHERE kind = $1 AND principal = $2 AND name = $3 AND version = $4`),
 			key.Kind, key.Principal, key.Name, ifVersion))
@@ -173,7 +173,7 @@ func (s *Store) Take(ctx context.Context, key vault.Key) (rec vault.Record, err 
 	}
 	var r row
 	var damage error
-	err = s.write(ctx, "take "+key.String(), func(tx querier) error {
+	err = s.write(ctx, careOf(key.Kind), "take "+key.String(), func(tx querier) error {
 		r, damage = nil, nil
 		rows, err := tx.QueryContext(ctx, s.d.sql(`DELETE FROM usher_records
 			WHERE kind = $1 AND principal = $2 AND name = $3 RETURNING `+columns), key.Kind, key.Principal, key.Name)

@@ -163,7 +163,7 @@ func (f *damagedFile) rescue(ctx context.Context, done *Repaired) error {
 	if err != nil {
 		return err
 	}
-	err = s.write(ctx, "write what could be read", func(tx querier) error { return f.salvage(ctx, s, tx, done) })
+	err = s.write(ctx, careFull, "write what could be read", func(tx querier) error { return f.salvage(ctx, s, tx, done) })
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}

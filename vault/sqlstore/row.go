@@ -117,7 +117,7 @@ func (s *Store) Quarantined(ctx context.Context) ([]Quarantined, error) {
 // it cannot be moved now, it stays and is met again.
 func (s *Store) setAside(ctx context.Context, key vault.Key, r row, damage error) error {
 	found := &vault.CorruptError{Key: key, Path: s.path, Err: damage}
-	err := s.write(ctx, "set a damaged record aside", func(tx querier) error {
+	err := s.write(ctx, careFull, "set a damaged record aside", func(tx querier) error {
 		// The version and sum are part of the condition: somebody may have
 		// repaired the record meanwhile.
 		const damaged = ` FROM usher_records

@@ -28,7 +28,7 @@ type Copied struct {
 func Copy(ctx context.Context, from, to *Store) (Copied, error) {
 	var done Copied
 	err := from.snapshot(ctx, func(src querier) error {
-		return to.write(ctx, "copy from "+from.where, func(tx querier) error {
+		return to.write(ctx, careFull, "copy from "+from.where, func(tx querier) error {
 			c := &copier{from: from, to: to, src: src, dst: tx}
 			err := c.run(ctx)
 			done = c.done
