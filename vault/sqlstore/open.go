@@ -120,15 +120,22 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// rooms is how many rows take turns to show that there is room.
+const rooms = 16
+
 // Ready implements vault.Store. It writes and keeps room bytes: a store with
 // that much of its own has room for a record that replaces another one.
 func (s *Store) Ready(ctx context.Context, room int) error {
 	pad := make([]byte, max(room, 1))
 	_, _ = rand.Read(pad) // never fails; random, because equal bytes are not written again
+	row := 1
+	if !s.d.oneWriter { // or the renewals of all replicas would queue for one row
+		row += mrand.IntN(rooms)
+	}
 	return s.write(ctx, careFull, "check that the store can be written", func(tx querier) error {
 		_, err := tx.ExecContext(ctx, s.d.sql(`
-			INSERT INTO usher_room (id, pad) VALUES (1, $1)
-			ON CONFLICT (id) DO UPDATE SET pad = excluded.pad`), pad)
+			INSERT INTO usher_room (id, pad) VALUES ($1, $2)
+			ON CONFLICT (id) DO UPDATE SET pad = excluded.pad`), row, pad)
 		return err
 	})
 }
