@@ -21,6 +21,8 @@ func stages() []struct{ name, room, benchmark string } {
 		{"supervision: breaker, deadline, connection", "host", "BenchmarkDo"},
 		{"view of one server, with gate", "surface", "BenchmarkCall/single"},
 		{"view of all servers, with gate", "surface", "BenchmarkCall/direct"},
+		{"audit: noted, hashed and written in blocks", "vault", "BenchmarkTrail"},
+		{"metrics: counter and histogram", "cli", "BenchmarkMetrics"},
 	}
 }
 
@@ -57,7 +59,7 @@ type cost struct{ ns, bytes, allocs float64 }
 
 // benchmarks runs those of a room and reads what they print.
 func (l *lab) benchmarks(ctx context.Context, room string) (map[string]cost, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^Benchmark(ParseAndReadParams|Call|Do)$", "-benchmem",
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^Benchmark(ParseAndReadParams|Call|Do|Trail|Metrics)$", "-benchmem",
 		"-benchtime", pick(l, "500ms", "50ms"), "./"+room)
 	text, err := cmd.CombinedOutput()
 	if err != nil {

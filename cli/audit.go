@@ -22,8 +22,8 @@ which server and tool, a hash of the arguments' bytes, how it ended and how long
 took. Arguments and answers are not kept. What one usher wrote is a chain: each block
 holds the hash of the one before.
 
-It is written once a second: an usher that is killed loses at most its last second,
-and a store that is away for long costs what does not fit in memory, which the trail
+It is written once a second: an usher that is killed loses at most its last second, a
+power failure may cost a few more, and a store that is away for long costs what does not fit in memory, which the trail
 then says. "audit": {"enabled": false} under "usher" switches it off.`,
 		Example: `  usher audit tail --follow
   usher audit verify
