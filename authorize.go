@@ -53,6 +53,9 @@ func (a *authorizer) AuthStatus(k host.Key, _ config.Server) host.AuthStatus {
 
 // needsLogin translates the engine's verdict into the host's.
 func needsLogin(err error) error {
+	if err == nil {
+		return nil
+	}
 	var need *auth.NeedsLoginError
 	if errors.As(err, &need) {
 		return &host.NeedsLoginError{Reason: need.Reason, Command: need.Command}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,6 +102,10 @@ func (s *stack) close() {
 // What a surface has to know of servers.
 
 func (s *stack) Servers(string) []surface.Server { return s.servers }
+
+func (s *stack) Has(name string) bool {
+	return slices.ContainsFunc(s.servers, func(srv surface.Server) bool { return srv.Name == name })
+}
 
 func (s *stack) Status(context.Context, string, string) []surface.Status { return nil }
 

@@ -34,9 +34,11 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity
 		http.Error(w, "protocol version "+quoted(v)+" is not supported", http.StatusBadRequest)
 		return
 	}
-	if old := r.URL.Query().Get("sessionId"); old != "" {
-		g.postOld(w, id, e, old, messages)
-		return
+	if r.URL.RawQuery != "" {
+		if old := r.URL.Query().Get("sessionId"); old != "" {
+			g.postOld(w, id, e, old, messages)
+			return
+		}
 	}
 	if messages[0].Method == wire.MethodInitialize && !batch {
 		g.postInitialize(w, r, id, e, &messages[0])

@@ -82,6 +82,14 @@ func (h *Host) Names() []string {
 	return names
 }
 
+// Has reports whether a server of that name is registered.
+func (h *Host) Has(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, ok := h.servers[name]
+	return ok
+}
+
 // Server returns the definition of a registered server.
 func (h *Host) Server(name string) (config.Server, bool) {
 	h.mu.Lock()

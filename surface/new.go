@@ -83,11 +83,11 @@ func (s *Surface) Profile(name string) (View, error) {
 // is [ErrUnknownView].
 func (s *Surface) Server(name string) (View, error) {
 	server, account, _ := strings.Cut(name, "@")
+	if s.opt.Hosted.Has(server) {
+		return &single{endpoint{s: s}, server, account}, nil
+	}
 	var known []string
 	for _, srv := range s.opt.Hosted.Servers("") {
-		if srv.Name == server {
-			return &single{endpoint{s: s}, server, account}, nil
-		}
 		known = append(known, srv.Name)
 	}
 	slices.Sort(known)

@@ -147,8 +147,10 @@ var (
 // setHeader puts on what every request carries: configured headers first, so that
 // they cannot replace the protocol's own.
 func (l *httpLink) setHeader(req *http.Request, version string, session *string) {
-	for _, name := range sortedKeys(l.c.server.Headers) {
-		req.Header.Set(name, l.c.server.Headers[name])
+	if len(l.c.server.Headers) > 0 {
+		for _, name := range sortedKeys(l.c.server.Headers) {
+			req.Header.Set(name, l.c.server.Headers[name])
+		}
 	}
 	if version != "" {
 		req.Header.Set(wire.HeaderVersion, version)

@@ -24,9 +24,16 @@ type Members struct {
 	err     error
 }
 
+// errNothing is never changed: looking into what is not there is common, and an error
+// that nobody reads should cost nothing.
+var errNothing error = &SyntaxError{Msg: "an object is expected"}
+
 // Object begins a walk over the members of the object that b holds.
 func Object(b []byte) Members {
 	i := skipSpace(b, 0)
+	if len(b) == 0 {
+		return Members{done: true, err: errNothing}
+	}
 	if i >= len(b) || b[i] != '{' {
 		return Members{done: true, err: syntaxErr(i, "an object is expected")}
 	}
