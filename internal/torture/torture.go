@@ -89,21 +89,21 @@ func (p Promise) String() string {
 type chapter struct {
 	number int
 	name   string
-	share  float64 // of the time of a long run: what the full measure takes
+	need   time.Duration // what the full measure takes on two idle processors
 	check  func(*trial) error
 }
 
 func chapters() []chapter {
 	return []chapter{
-		{1, "No acknowledged token is lost", 0.40, kills},
-		{2, "One expiry, one refresh", 0.10, races},
-		{3, "A failed refresh deletes no login", 0.12, faults},
-		{4, "No callback reaches the wrong login", 0.05, callbacks},
-		{5, "Nothing outlives the host", 0.18, leftovers},
-		{6, "One bad server hurts only itself", 0.07, poisoned},
-		{7, "A call that may have run is not run again", 0.05, crashes},
-		{8, "Secrets stay home", 0.02, canaries},
-		{9, "Approved means approved", 0.01, mutations},
+		{1, "No acknowledged token is lost", 240 * time.Second, kills},
+		{2, "One expiry, one refresh", 90 * time.Second, races},
+		{3, "A failed refresh deletes no login", 80 * time.Second, faults},
+		{4, "No callback reaches the wrong login", 40 * time.Second, callbacks},
+		{5, "Nothing outlives the host", 130 * time.Second, leftovers},
+		{6, "One bad server hurts only itself", 50 * time.Second, poisoned},
+		{7, "A call that may have run is not run again", 45 * time.Second, crashes},
+		{8, "Secrets stay home", 4 * time.Second, canaries},
+		{9, "Approved means approved", time.Second, mutations},
 	}
 }
 
@@ -151,20 +151,22 @@ func Run(ctx context.Context, opt Options) (Report, error) {
 }
 
 // inTurn checks one after the other, since what is measured is to be measured alone.
-// Each gets its share of the time that is left; those that need most come last, and
-// have what the others did not use.
+// Each may take all the time that the others will not need; when there is too little
+// for all, each gets a part of it by its need. Those that need most come last, and have
+// what the others did not use.
 func inTurn(chosen []chapter, end time.Time, check func(i int, end time.Time) error) error {
 	order := make([]int, len(chosen))
-	rest := 0.0
+	rest := time.Duration(0)
 	for i, c := range chosen {
 		order[i] = i
-		rest += c.share
+		rest += c.need
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chosen[a].share, chosen[b].share) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chosen[a].need, chosen[b].need) })
 	for _, i := range order {
-		part := float64(time.Until(end)) * chosen[i].share / rest
-		rest -= chosen[i].share
-		if err := check(i, time.Now().Add(time.Duration(part))); err != nil {
+		left, need := time.Until(end), chosen[i].need
+		part := max(left-(rest-need), time.Duration(float64(left)*float64(need)/float64(rest)))
+		rest -= need
+		if err := check(i, time.Now().Add(part)); err != nil {
 			return err
 		}
 	}

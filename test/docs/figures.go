@@ -26,6 +26,9 @@ func figuresTable(root string) (string, error) {
 		if !p.Kept {
 			kept = "**broken**"
 		}
+		if !p.Full && p.Skipped == "" {
+			kept += ", cut short"
+		}
 		rows = append(rows, []string{fmt.Sprint(p.Number), kept, p.String(), fmt.Sprintf("%.0f s", p.Seconds)})
 	}
 	head := fmt.Sprintf("Version %s on %s with %d processors, %s, seed %d, %.0f minutes; the report itself is\n[promises.json](promises.json).\n\n",
