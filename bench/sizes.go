@@ -136,9 +136,10 @@ func servers(ctx context.Context, l *lab) ([]row, error) {
 			paths[name] = append(paths[name], fmt.Sprintf("servers/echo%d/mcp", i))
 		}
 		all = append(all, contestant{name, c, ""})
-		// Every server once, so that all are connected.
+		// Every server many times, so that all are connected and nothing is still
+		// being learned: each has budgets and a login state of its own.
 		warm := load{url: c.url, paths: paths[name], clients: 1, size: 256, tool: "echo"}
-		if err := warm.times(ctx, n); err != nil {
+		if err := warm.times(ctx, n*pick(l, 64, 8)); err != nil {
 			return nil, err
 		}
 	}
@@ -152,6 +153,10 @@ func servers(ctx context.Context, l *lab) ([]row, error) {
 			}
 			scores[c.name] = append(scores[c.name], s)
 		}
+	}
+	most := all[len(all)-1]
+	if err := l.profile(ctx, most, load{clients: 16, size: 256, tool: "echo", paths: paths[most.name]}, "servers"); err != nil {
+		return nil, err
 	}
 	cpu := func(s score) float64 { return s.cpu }
 	base := of(scores[all[0].name], cpu)

@@ -173,7 +173,11 @@ func (l *lab) thousandTools(ctx context.Context) ([]row, error) {
 	var rows []row
 	for _, path := range []string{"direct/mcp", "servers/echo/mcp"} {
 		ld := load{clients: 2, list: true}
-		scores, err := l.duel(ctx, []contestant{{byUsher, usher, path}}, ld, pick(l, 5, 3), pick(l, time.Second, 400*time.Millisecond))
+		c := contestant{byUsher, usher, path}
+		scores, err := l.duel(ctx, []contestant{c}, ld, pick(l, 5, 3), pick(l, time.Second, 400*time.Millisecond))
+		if err == nil {
+			err = l.profile(ctx, c, ld, "list-"+strings.ReplaceAll(path, "/", "-"))
+		}
 		if err != nil {
 			return rows, err
 		}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -86,6 +87,36 @@ func cacheable(method string) bool {
 		return true
 	}
 	return false
+}
+
+// completions remember what long lists lacked. A list is served again and again, as
+// the very same bytes, and need not be looked through each time.
+type completions struct{ all sync.Map } // from the endpoint's key and the method to a completion
+
+type completion struct {
+	first *byte // where the list begins, to know it again
+	size  int
+	more  string
+}
+
+// longList is what is worth remembering.
+const longList = 4 << 10
+
+func (c *completions) complete(endpoint, method string, result []byte) answer {
+	if len(result) < longList || !cacheable(method) || method == wire.MethodResourcesRead {
+		return complete(method, result)
+	}
+	key := [2]string{endpoint, method}
+	if known, ok := c.all.Load(key); ok {
+		if k := known.(completion); k.first == &result[0] && k.size == len(result) {
+			return answer{result: result, more: k.more}
+		}
+	}
+	a := complete(method, result)
+	if a.err == nil {
+		c.all.Store(key, completion{&result[0], len(result), a.more})
+	}
+	return a
 }
 
 // complete makes a result fit for an agent of the modern era: what a server of the

@@ -120,6 +120,7 @@ type Gateway struct {
 	sessions sessions
 	parked   parking
 	headers  headerTables
+	finished completions
 	count    counters
 	peers    *http.Transport
 

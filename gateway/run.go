@@ -81,7 +81,7 @@ func (g *Gateway) settle(ctx context.Context, q *request, result []byte, err err
 	if q.method == wire.MethodToolsList {
 		g.headers.of(q.end.key).learn(result)
 	}
-	return complete(q.method, result)
+	return g.finished.complete(q.end.key, q.method, result)
 }
 
 // notifier passes on what belongs to the request: progress, and log messages where

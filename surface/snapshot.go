@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -49,6 +50,14 @@ type list struct {
 	sum     [32]byte          // of the entries
 	expires time.Time         // zero: it may not be kept
 	public  bool
+	fresh   *atomic.Pointer[rendered] // for modern ones, while it may be kept
+}
+
+// rendered is a list with the seconds for which it may still be kept. Its bytes stay
+// the same for a second, so that nobody has to look through them again.
+type rendered struct {
+	left  time.Duration
+	bytes []byte
 }
 
 // snapshotKey says whose view it is.
@@ -198,7 +207,7 @@ func newList(key string, first []byte, entries []entry, f freshness) list {
 	for _, e := range entries {
 		size += len(e.def) + 1
 	}
-	l := list{items: make(map[string]target, len(entries)), public: f.public && f.any}
+	l := list{items: make(map[string]target, len(entries)), public: f.public && f.any, fresh: new(atomic.Pointer[rendered])}
 	if !f.never {
 		l.expires = f.expires
 	}
@@ -225,10 +234,19 @@ func (l *list) forAgent(version string) []byte {
 	if !wire.Modern(version) {
 		return l.whole
 	}
-	if left := time.Until(l.expires); !l.expires.IsZero() && left > 0 {
-		return l.render(left)
+	if l.expires.IsZero() {
+		return l.modern
 	}
-	return l.modern
+	left := time.Until(l.expires).Truncate(time.Second)
+	if left <= 0 {
+		return l.modern
+	}
+	if r := l.fresh.Load(); r != nil && r.left == left {
+		return r.bytes
+	}
+	r := &rendered{left, l.render(left)}
+	l.fresh.Store(r)
+	return r.bytes
 }
 
 func (l *list) render(ttl time.Duration) []byte {
