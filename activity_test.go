@@ -62,11 +62,17 @@ func TestActivity(t *testing.T) {
 
 // Taking a call in must not cost anything that one would notice.
 func BenchmarkActivity(b *testing.B) {
-	var a activity
-	a.watched.Store(true)
 	f := policy.Finished{Key: host.Key{Server: "math"}, Tool: "add", Outcome: policy.OutcomeOK, Began: time.Now(), Took: time.Millisecond}
-	b.ReportAllocs()
-	for b.Loop() {
-		a.note(f)
+	for _, watched := range []bool{false, true} {
+		b.Run(fmt.Sprintf("watched=%v", watched), func(b *testing.B) {
+			var a activity
+			a.watched.Store(watched)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					a.note(f)
+				}
+			})
+		})
 	}
 }

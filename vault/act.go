@@ -26,8 +26,8 @@ type Act struct {
 	Bytes     int // of the answer
 }
 
-// actJSON is how an act is written. The keys are part of what is hashed and are
-// never renamed.
+// actJSON is how an act is shown, and how it stood in blocks of version 1. The keys
+// are never renamed.
 type actJSON struct {
 	At        time.Time `json:"at"`
 	Principal string    `json:"principal"`
@@ -41,10 +41,10 @@ type actJSON struct {
 	Bytes     int       `json:"bytes"`
 }
 
-// append writes the act as one line of JSON. It is by hand because it is done for
-// every call: reflection would cost ten times as much.
-func (a *Act) append(dst []byte) []byte {
-	dst = append(dst, `{"at":"`...)
+// MarshalJSON writes the act as it is shown. It is by hand because an export has
+// millions: reflection would cost ten times as much.
+func (a Act) MarshalJSON() ([]byte, error) {
+	dst := append(make([]byte, 0, 320), `{"at":"`...)
 	dst = a.At.UTC().AppendFormat(dst, time.RFC3339Nano)
 	dst = jsonx.AppendText(append(dst, `","principal":`...), a.Principal)
 	dst = jsonx.AppendText(append(dst, `,"server":`...), a.Server)
@@ -62,13 +62,7 @@ func (a *Act) append(dst []byte) []byte {
 	dst = jsonx.AppendText(append(dst, `,"outcome":`...), a.Outcome)
 	dst = strconv.AppendInt(append(dst, `,"took_us":`...), a.Took.Microseconds(), 10)
 	dst = strconv.AppendInt(append(dst, `,"bytes":`...), int64(a.Bytes), 10)
-	return append(dst, "}\n"...)
-}
-
-// MarshalJSON writes the act as it stands in the trail.
-func (a Act) MarshalJSON() ([]byte, error) {
-	line := a.append(nil)
-	return line[:len(line)-1], nil
+	return append(dst, '}'), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.

@@ -37,9 +37,15 @@ type Block struct {
 // blockAction marks the entries of the audit trail that hold a block.
 const blockAction = "acts"
 
-const blockVersion = 1
+// Versions of blocks. They differ in how the acts stand after the header.
+const (
+	blockVersionLines  = 1 // as JSON, one a line
+	blockVersionPacked = 2 // see packActs
+	blockVersion       = blockVersionPacked
+)
 
-// blockHeader is the first line of a block; the acts follow, one a line.
+// blockHeader is the first line of a block, as JSON in every version, so that an
+// older usher can say that it does not know the rest.
 type blockHeader struct {
 	Version int    `json:"v"`
 	Writer  string `json:"writer"`
@@ -51,13 +57,14 @@ type blockHeader struct {
 	End     bool   `json:"end,omitempty"`
 }
 
-// entry makes a block of lines, which are acts as [Act] writes them.
-func (h blockHeader) entry(at time.Time, lines []byte) (AuditEntry, error) {
+// entry makes the block that holds acts.
+func (h blockHeader) entry(at time.Time, acts []Act) (AuditEntry, error) {
 	head, err := json.Marshal(h)
 	if err != nil {
 		return AuditEntry{}, err
 	}
-	detail := append(append(head, '\n'), lines...)
+	detail := make([]byte, 0, len(head)+1024+len(acts)*56)
+	detail = packActs(append(append(detail, head...), '\n'), acts)
 	sum := sha256.Sum256(detail)
 	return AuditEntry{
 		At: at, Action: blockAction, Target: h.Writer, Outcome: hex.EncodeToString(sum[:]), Detail: detail,
@@ -85,18 +92,32 @@ func readBlock(e AuditEntry) Block {
 		return b
 	}
 	b.Version, b.Process, b.Number, b.Prev, b.Lost, b.End = h.Version, h.Process, h.Number, h.Prev, h.Lost, h.End
+	acts, err := h.acts(rest)
+	if err != nil {
+		b.Problem = fmt.Errorf("entry %d of the audit trail cannot be read: %w", e.Seq, err)
+		return b
+	}
+	b.Acts = acts
+	return b
+}
+
+// acts reads what follows the header.
+func (h blockHeader) acts(rest []byte) ([]Act, error) {
+	if h.Version > blockVersionLines {
+		return unpackActs(rest, h.Count)
+	}
+	var acts []Act
 	for line := range bytes.Lines(rest) {
 		var a Act
 		if err := json.Unmarshal(line, &a); err != nil {
-			b.Problem = fmt.Errorf("entry %d of the audit trail holds a line that cannot be read: %w", e.Seq, err)
-			return b
+			return nil, err
 		}
-		b.Acts = append(b.Acts, a)
+		acts = append(acts, a)
 	}
-	if len(b.Acts) != h.Count {
-		b.Problem = fmt.Errorf("entry %d of the audit trail holds %d acts and says %d", e.Seq, len(b.Acts), h.Count)
+	if len(acts) != h.Count {
+		return nil, fmt.Errorf("it holds %d acts and says %d", len(acts), h.Count)
 	}
-	return b
+	return acts, nil
 }
 
 // auditPage is how many entries are read at once.

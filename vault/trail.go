@@ -176,10 +176,11 @@ func (t *Trail) run() {
 			return
 		}
 		timer.Stop()
+		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		err := t.flush(ctx, false)
 		cancel()
-		wait = t.opt.Every
+		wait = max(t.opt.Every-time.Since(began), 0) // what came meanwhile has waited since
 		if err != nil {
 			t.opt.Log.Warn("the audit trail could not be written; it is kept and tried again", "error", err)
 			poke(t.first)
@@ -201,13 +202,15 @@ func (t *Trail) end() {
 	}
 }
 
-// flush writes all that waits, block by block; at the end also a last block.
+// flush writes what waits, block by block; at the end also a last block. What is
+// added meanwhile waits for others again unless it fills a block: under load a
+// block would otherwise be as small as the store is fast.
 func (t *Trail) flush(ctx context.Context, end bool) error {
-	for {
+	for first := true; ; first = false {
 		if err := t.save(ctx); err != nil {
 			return err
 		}
-		acts, lost := t.take()
+		acts, lost := t.take(first || end)
 		last := end && len(acts) < t.opt.Batch
 		if len(acts) == 0 && !last {
 			break
@@ -222,30 +225,37 @@ func (t *Trail) flush(ctx context.Context, end bool) error {
 	return t.trim(ctx)
 }
 
-// take returns the acts of the next block.
-func (t *Trail) take() (acts []Act, lost int64) {
+// take returns the acts of the next block; unless few will do, none when they do
+// not fill it.
+func (t *Trail) take(few bool) (acts []Act, lost int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := min(len(t.waiting), t.opt.Batch)
-	acts, lost = t.waiting[:n:n], t.lost
-	if t.waiting = t.waiting[n:]; len(t.waiting) == 0 {
-		// The old list is being read now; the one before it is not any more.
-		t.waiting, t.spare = t.spare[:0], acts
+	if n < t.opt.Batch && !few {
+		if n > 0 {
+			poke(t.first)
+		}
+		return nil, 0
 	}
+	acts, lost = t.waiting[:n], t.lost
 	t.lost = 0
+	if rest := t.waiting[n:]; len(rest) > t.opt.Batch {
+		t.waiting = rest // the store was away: too much to be carried over
+	} else {
+		// acts are being read now; those before them are not any more.
+		t.waiting, t.spare = append(t.spare[:0], rest...), acts
+	}
+	if cap(t.spare) > 4*t.opt.Batch {
+		t.spare = nil
+	}
 	return acts, lost
 }
 
 // make turns acts into the block that is saved next.
 func (t *Trail) make(acts []Act, lost int64, end bool) error {
-	at := time.Now()
-	lines := make([]byte, 0, len(acts)*256)
-	for i := range acts {
-		lines = acts[i].append(lines)
-	}
 	h := t.head
 	h.Number, h.Prev, h.Count, h.Lost, h.End = h.Number+1, t.last, len(acts), lost, end
-	e, err := h.entry(at, lines)
+	e, err := h.entry(time.Now(), acts)
 	if err != nil {
 		return err
 	}

@@ -208,7 +208,7 @@ func TestVerify(t *testing.T) {
 		{"two chains", func(e []vault.AuditEntry) []vault.AuditEntry {
 			return []vault.AuditEntry{e[0], other[0], e[1], other[1], e[2], other[2], other[3], e[3]}
 		}, ""},
-		{"an act changed", edit(1, `"ok"`, `"no"`), "was changed after it was written"},
+		{"an act changed", edit(1, "\x02ok", "\x02no"), "was changed after it was written"},
 		{"a block moved to another chain", func(e []vault.AuditEntry) []vault.AuditEntry {
 			e[1].Target = other[1].Target
 			return e
