@@ -179,7 +179,40 @@ func calls(ctx context.Context, l *lab) ([]row, error) {
 			}
 			rows = append(rows, callRows(fmt.Sprintf("%s %d", era, n), scores)...)
 		}
+		even, err := l.sameRate(ctx, a, era)
+		if err != nil {
+			a.close()
+			return rows, err
+		}
+		rows = append(rows, even...)
 		a.close()
+	}
+	return rows, nil
+}
+
+// steadyRate is how many calls a second all clients together make in sameRate: what
+// each contestant can do with ease.
+const steadyRate = 2000
+
+// sameRate compares usher and the bare proxy when both have the same to do. With
+// clients that ask again at once, whoever is faster is asked more and its queue is as
+// long, so that its slowest answers tell more about the machine than about it.
+func (l *lab) sameRate(ctx context.Context, a *arena, era string) ([]row, error) {
+	fmt.Fprintf(l.log, "calls: %s, %d a second\n", era, steadyRate)
+	const clients = 16
+	ld := load{legacy: era == "legacy", clients: clients, size: 256, tool: "echo", every: time.Second * clients / steadyRate}
+	scores, err := l.duel(ctx, a.all[:2], ld, pick(l, 9, 3), pick(l, time.Second, 400*time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, m := range metrics() {
+		if m.name == "p50" || m.name == "p99" || m.name == "CPU" {
+			rows = append(rows, row{
+				Part: "calls", Name: fmt.Sprintf("%s at %d/s %s over %s", era, steadyRate, m.name, byBare), Unit: "×",
+				Value: of(scores[byUsher], m.get) / of(scores[byBare], m.get),
+			})
+		}
 	}
 	return rows, nil
 }

@@ -60,7 +60,7 @@ func isolationOf(ctx context.Context, healthy *child, kind string) (float64, err
 		return 0, err
 	}
 	defer func() { _ = h.Close() }()
-	var givenUp atomic.Bool // from round to round: the first second of a round reinstates it
+	var givenUp atomic.Bool                                            // from round to round: the first second of a round reinstates it
 	if _, err := isolationRound(ctx, h, false, &givenUp); err != nil { // warm up
 		return 0, err
 	}

@@ -27,7 +27,8 @@ type load struct {
 	size    int // bytes of a result, about
 	wait    int // milliseconds that a call takes
 	tool    string
-	list    bool // tools/list instead of a call
+	list    bool          // tools/list instead of a call
+	every   time.Duration // from one call of a client to its next; 0: at once
 }
 
 // run calls until ctx ends and returns how long each call took.
@@ -63,7 +64,12 @@ func (l load) client(ctx context.Context, n int) ([]time.Duration, error) {
 	}
 	defer func() { _ = s.conn.Close() }()
 	var took []time.Duration
+	next := time.Now().Add(l.every * time.Duration(n) / time.Duration(max(l.clients, 1)))
 	for i := 0; ctx.Err() == nil; i++ {
+		if l.every > 0 {
+			time.Sleep(time.Until(next))
+			next = next.Add(l.every)
+		}
 		path := l.paths[(n+i)%len(l.paths)]
 		if l.legacy && s.sessions[path] == "" {
 			if err := s.initialize(path); err != nil {

@@ -38,27 +38,17 @@ const (
 	peelPause = 200 * time.Microsecond
 )
 
-// Main is the entry of the shim and belongs on the first line of main: it keeps the
-// packages of this program where a shim can find them. It returns at once when this
-// process is no shim; a shim has begun before, see guarded.
-func Main() { guarded() }
-
-// A shim does its work as soon as this package is there, and not first in main: by
-// then all packages of the program would have been made ready, which takes longer than
-// everything else that a shim does before it starts the child.
-var _ = guarded()
-
-// guarded returns at once when this process is no shim; otherwise it never returns.
-func guarded() bool {
+// Main is the entry of the shim and belongs on the first line of main. It returns
+// at once when this process is no shim; otherwise it never returns.
+func Main() {
 	if len(os.Args) == 0 || os.Args[0] != shimName || os.Getenv(shimVariable) != strconv.Itoa(shimLink) {
-		return false
+		return
 	}
 	// The child's parent-death signal is bound to this thread.
 	runtime.LockOSThread()
 	// Not os.Exit: a shim has no exit handlers worth waiting for, and the race
 	// detector's would sleep.
 	syscall.Exit(shim(os.NewFile(shimLink, "link")))
-	return true
 }
 
 // Self returns the value for Options.Shim that names this very program. It stays
