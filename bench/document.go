@@ -92,7 +92,7 @@ type section struct{ part, title, about string }
 
 func sections() []section {
 	return []section{
-		{"calls", "Calls", "`tools/call` with 256-byte results. *modern* is revision 2026-07-28, *legacy* the one with sessions, each on both sides of the contestant."},
+		{"calls", "Calls", "`tools/call` with 256-byte results. *modern* is revision 2026-07-28, *legacy* the one with sessions, each on both sides of the contestant. Clients ask again as soon as they have an answer, which saturates both cores from 16 clients on; *at 2000/s* sixteen of them share a rate that everybody can keep, and show what an agent feels."},
 		{"large", "Large results", "Results of 64 KB, 16 clients."},
 		{"stdio", "Servers over stdio", "A server that is a child of usher against the same one over HTTP: 16 clients, processor time of usher. Slow calls are eight others on the same child that take 300 ms each."},
 		{"costs", "What each stage costs", "Go benchmarks of single stages, without any connection. Rows that name the gate hold the whole gate; the difference between two of them is what the named part adds."},
@@ -102,7 +102,7 @@ func sections() []section {
 		{"oneshot", "One call from the command line", "From the start of the process to its end. The SDK client is a program that does nothing but connect, call and print."},
 		{"meta", "The one small tool", "Median latency of each action over 20 servers with 50 tools each."},
 		{"login", "Logging in to many servers", "From the command to all consent pages being ready."},
-		{"isolation", "Isolation", "Nineteen healthy servers beside one that misbehaves: the 99th percentile of their calls, over the same without it."},
+		{"isolation", "Isolation", "Nineteen healthy servers beside one that misbehaves: the 99th percentile of their calls, over the same without it. Each is called 20 times a second, all at the same moment; four callers use the bad one as often, and when supervision has given it up it is reinstated once a second."},
 	}
 }
 
@@ -146,8 +146,11 @@ func number(v float64) string {
 func callTables(b *strings.Builder, rows []row) {
 	b.WriteString("| clients | CPU over bare proxy | p50 | p99 | CPU over SDK proxy |\n|---|---:|---:|---:|---:|\n")
 	for _, era := range eras() {
+		var all []string
 		for _, n := range clientCounts() {
-			at := fmt.Sprintf("%s %d ", era, n)
+			all = append(all, fmt.Sprintf("%s %d ", era, n))
+		}
+		for _, at := range append(all, fmt.Sprintf("%s at %d/s ", era, steadyRate)) {
 			fmt.Fprintf(b, "| %s |", strings.TrimSpace(at))
 			for _, name := range []string{"CPU over " + byBare, "p50 over " + byBare, "p99 over " + byBare, "CPU over " + bySDK} {
 				i := slices.IndexFunc(rows, func(r row) bool { return r.Name == at+name })
