@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +51,9 @@ func legs(client string, floors floors, all bool) []leg {
 				floors: floors["client-default"], prefix: "auth/", together: true,
 			}
 			if via == "gateway" {
-				l.floors = lowered(l.floors)
+				// Each request that bears the token is a check, and a gateway that
+				// keeps its connection may make one fewer.
+				l.floors = overlaid(l.floors, floors["client-gateway"])
 			}
 			for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 				if l.revision = revision; via == "library" || all || login == "async" && revision == "2026-07-28" {
@@ -65,13 +68,10 @@ func legs(client string, floors floors, all bool) []leg {
 	return out
 }
 
-// lowered are the floors of logins through a gateway. Each request that bears the
-// token is a check, and a gateway that keeps its connection makes up to two fewer.
-func lowered(floors map[string]int) map[string]int {
-	out := map[string]int{}
-	for name, n := range floors {
-		out[name] = max(n-2, 1)
-	}
+// overlaid are floors with those that are particular to a way in their place.
+func overlaid(floors, particular map[string]int) map[string]int {
+	out := maps.Clone(floors)
+	maps.Copy(out, particular)
 	return out
 }
 
