@@ -29,8 +29,9 @@ const (
 )
 
 // isolation measures what nineteen healthy servers feel of a twentieth: the 99th
-// percentile of their calls with the bad one under way, over the same without it,
-// medians of alternating rounds.
+// percentile of their calls with the bad one under way, over that of the round before
+// without it, as a median of such pairs: what the machine does beside it comes and goes
+// and falls on both of a pair.
 func isolation(ctx context.Context, log io.Writer) ([]row, error) {
 	healthy, err := startFake(ctx, false)
 	if err != nil {
@@ -64,21 +65,19 @@ func isolationOf(ctx context.Context, healthy *child, kind string) (float64, err
 	if _, err := isolationRound(ctx, h, false, &givenUp); err != nil { // warm up
 		return 0, err
 	}
-	var with, without []float64
+	var ratios []float64
 	for range isolationRounds {
-		for _, annoyed := range []bool{false, true} {
-			p99, err := isolationRound(ctx, h, annoyed, &givenUp)
-			if err != nil {
-				return 0, err
-			}
-			if annoyed {
-				with = append(with, p99.Seconds())
-			} else {
-				without = append(without, p99.Seconds())
-			}
+		without, err := isolationRound(ctx, h, false, &givenUp)
+		if err != nil {
+			return 0, err
 		}
+		with, err := isolationRound(ctx, h, true, &givenUp)
+		if err != nil {
+			return 0, err
+		}
+		ratios = append(ratios, with.Seconds()/without.Seconds())
 	}
-	return median(with) / median(without), nil
+	return median(ratios), nil
 }
 
 func openIsolation(ctx context.Context, healthyURL, badURL string) (*usher.Host, error) {
