@@ -2,60 +2,92 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"net/http"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/meter"
 	"github.com/usher-mcp/usher/policy"
 )
 
-// metrics is what a serving usher counts for Prometheus. The rooms count by
-// themselves; this names it. Tools and principals are no labels: there may be any
-// number of them. They stand in the audit trail.
+// otherServer is the label of whatever is in no configuration: agents may ask for any
+// name, and must not make labels by that.
+const otherServer = "other"
+
+// metrics is what a serving usher counts. The rooms count by themselves; this names
+// it. Tools and principals are no labels: there may be any number of them. They stand
+// in the audit trail.
 type metrics struct {
-	registry *prometheus.Registry
-	servers  map[string]bool // names that may be labels
-	calls    *prometheus.CounterVec
-	took     *prometheus.HistogramVec
+	registry *meter.Registry
+	calls    *meter.Counters
+	took     *meter.Histograms
+
+	current atomic.Pointer[func() *config.Config] // whose servers may be labels
+	mu      sync.Mutex                            // held while counted is replaced
+	counted atomic.Pointer[map[ending]series]     // never changed, only replaced
+}
+
+// ending is how calls of a server end.
+type ending struct{ server, outcome string }
+
+// series is what an ending is counted in: found once, then only added to.
+type series struct {
+	calls *meter.Counter
+	took  *meter.Histogram
 }
 
 func newMetrics(cfg *config.Config) *metrics {
+	r := meter.New()
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		servers:  map[string]bool{},
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "usher_calls_total", Help: "Calls of tools and uses of prompts and resources, by server and how they ended.",
-		}, []string{"server", "outcome"}),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "usher_call_duration_seconds", Help: "How long calls took, by server.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-		}, []string{"server"}),
+		registry: r,
+		calls:    r.Counters("usher_calls_total", "Calls of tools and uses of prompts and resources, by server and how they ended.", "outcome", "server"),
+		took: r.Histograms("usher_call_duration_seconds", "How long calls took, by server.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}, "server"),
 	}
-	for _, s := range cfg.Servers {
-		m.servers[s.Name] = true
-	}
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "usher_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": Version().Number},
-	})
-	info.Set(1)
-	m.registry.MustRegister(m.calls, m.took, info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.follow(func() *config.Config { return cfg })
+	m.counted.Store(&map[ending]series{})
+	r.Info("usher_build_info", "Always 1; the version is a label.", "version", Version().Number)
+	r.AddRuntime()
+	r.AddProcess()
 	return m
 }
 
+// follow says where the configuration of the moment is.
+func (m *metrics) follow(current func() *config.Config) { m.current.Store(&current) }
+
 // onCall counts a finished call.
 func (m *metrics) onCall(f policy.Finished) {
-	server := f.Key.Server
-	if !m.servers[server] {
-		server = "other"
+	s, ok := (*m.counted.Load())[ending{f.Key.Server, f.Outcome}]
+	if !ok {
+		s = m.find(ending{f.Key.Server, f.Outcome})
 	}
-	m.calls.WithLabelValues(server, f.Outcome).Inc()
-	m.took.WithLabelValues(server).Observe(f.Took.Seconds())
+	s.calls.Inc()
+	s.took.Observe(f.Took.Seconds())
+}
+
+// find returns the series of an ending that has none of its own yet.
+func (m *metrics) find(e ending) series {
+	cfg := (*m.current.Load())()
+	if !slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return s.Name == e.server }) {
+		e.server = otherServer
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := *m.counted.Load()
+	s, ok := known[e]
+	if !ok {
+		s = series{m.calls.With(e.outcome, e.server), m.took.With(e.server)}
+		more := maps.Clone(known)
+		more[e] = s
+		m.counted.Store(&more)
+	}
+	return s
 }
 
 // counts are the counters of the rooms under their names for Prometheus.
@@ -96,12 +128,11 @@ func counts(h *usher.Host, g *gateway.Gateway) map[string]struct {
 
 // watch adds what the rooms count.
 func (m *metrics) watch(h *usher.Host, g *gateway.Gateway) {
+	m.follow(h.Config)
 	for name, c := range counts(h, g) {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help}, func() float64 { return float64(c.get()) }))
+		m.registry.CounterFunc(name, c.help, func() float64 { return float64(c.get()) })
 	}
-	gauge := func(name, help string, get func() float64) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, get))
-	}
+	gauge := m.registry.GaugeFunc
 	gauge("usher_sessions", "Sessions of agents of older revisions.", func() float64 { return float64(g.Stats().Sessions) })
 	gauge("usher_parked_calls", "Calls that wait for an agent's answer.", func() float64 { return float64(g.Stats().Waiting) })
 	gauge("usher_audit_waiting", "Calls that are not in the audit trail yet.", func() float64 { return float64(h.Stats().Audit.Waiting) })
@@ -111,45 +142,32 @@ func (m *metrics) watch(h *usher.Host, g *gateway.Gateway) {
 		}
 		return 1
 	})
-	m.registry.MustRegister(&serverStates{h})
+	m.registry.Add(func() []meter.Family { return serverStates(h.Status().Servers) })
 }
 
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
-}
+func (m *metrics) handler() http.Handler { return m.registry.Handler() }
 
-// serverStates collects how the servers are.
-type serverStates struct{ h *usher.Host }
-
-func stateDesc() *prometheus.Desc {
-	return prometheus.NewDesc("usher_server_connections", "Connections to servers, by server and state.", []string{"server", "state"}, nil)
-}
-
-func inFlightDesc() *prometheus.Desc {
-	return prometheus.NewDesc("usher_server_in_flight", "Requests to servers that are under way.", []string{"server"}, nil)
-}
-
-// Describe implements prometheus.Collector.
-func (s *serverStates) Describe(ch chan<- *prometheus.Desc) {
-	ch <- stateDesc()
-	ch <- inFlightDesc()
-}
-
-// Collect implements prometheus.Collector.
-func (s *serverStates) Collect(ch chan<- prometheus.Metric) {
-	type at struct {
-		server string
-		state  host.State
-	}
+// serverStates tells how the servers are.
+func serverStates(servers []host.ServerStatus) []meter.Family {
+	type at struct{ server, state string }
 	states, busy := map[at]int{}, map[string]int{}
-	for _, srv := range s.h.Status().Servers {
-		states[at{srv.Name, srv.State}]++
+	for _, srv := range servers {
+		states[at{srv.Name, string(srv.State)}]++
 		busy[srv.Name] += srv.InFlight
 	}
+	connections := meter.Family{
+		Name: "usher_server_connections", Help: "Connections to servers, by server and state.",
+		Kind: meter.KindGauge, Labels: []string{"server", "state"},
+	}
 	for k, n := range states {
-		ch <- prometheus.MustNewConstMetric(stateDesc(), prometheus.GaugeValue, float64(n), k.server, string(k.state))
+		connections.Samples = append(connections.Samples, meter.Sample{Values: []string{k.server, k.state}, Value: float64(n)})
+	}
+	inFlight := meter.Family{
+		Name: "usher_server_in_flight", Help: "Requests to servers that are under way.",
+		Kind: meter.KindGauge, Labels: []string{"server"},
 	}
 	for name, n := range busy {
-		ch <- prometheus.MustNewConstMetric(inFlightDesc(), prometheus.GaugeValue, float64(n), name)
+		inFlight.Samples = append(inFlight.Samples, meter.Sample{Values: []string{name}, Value: float64(n)})
 	}
+	return []meter.Family{connections, inFlight}
 }

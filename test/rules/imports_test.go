@@ -35,6 +35,7 @@ var rooms = map[string]rule{
 	"internal/jsonx":  {theirs: []string{"github.com/go-json-experiment/json/jsontext"}},
 	"internal/wire":   {ours: []string{"internal/jsonx"}},
 	"event":           {},
+	"internal/meter":  {theirs: []string{"golang.org/x/sys"}},
 	"config":          {theirs: []string{"github.com/tailscale/hujson"}},
 	"config/clients":  {ours: []string{"config"}, theirs: []string{"github.com/pelletier/go-toml/v2", "github.com/goccy/go-yaml"}},
 	"control":         {theirs: []string{"golang.org/x/sys"}},
@@ -55,7 +56,7 @@ var rooms = map[string]rule{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/lmittmann/tint",
 		"github.com/cli/browser", "rsc.io/qr", "golang.org/x/term",
-		"go.opentelemetry.io/otel", "github.com/prometheus/client_golang",
+		"go.opentelemetry.io/otel",
 	}},
 	"usher": {ours: []string{
 		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
@@ -77,7 +78,7 @@ var inTests = rule{
 		"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid",
 		"github.com/rogpeppe/go-internal", "github.com/modelcontextprotocol/go-sdk",
 		"github.com/google/jsonschema-go", "github.com/sony/gobreaker/v2",
-		"go.opentelemetry.io/otel",
+		"go.opentelemetry.io/otel", "github.com/prometheus/common", "github.com/prometheus/client_model",
 	},
 }
 

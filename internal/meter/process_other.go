@@ -1,0 +1,5 @@
+//go:build !linux && !darwin && !windows
+
+package meter
+
+func processUsage() usage { return unknownUsage() }
