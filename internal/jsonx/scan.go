@@ -63,18 +63,106 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipValue returns the offset behind the value that begins at i.
+// skipValue returns the offset behind the value that begins at i, which stands depth
+// deep itself. It keeps account of what is open instead of calling itself: a foreign
+// text that nests deeply would make the stack of every reader grow.
 func skipValue(b []byte, i, depth int) (int, error) {
+	if i < len(b) && b[i] != '{' && b[i] != '[' {
+		return skipScalar(b, i)
+	}
+	var open nesting
+	for {
+		var err error
+		switch {
+		case i < len(b) && (b[i] == '{' || b[i] == '['):
+			if depth+open.n >= MaxDepth {
+				return i, syntaxErr(i, "nested too deep")
+			}
+			open.push(b[i] == '{')
+			i = skipSpace(b, i+1)
+			if i < len(b) && b[i] == open.end() {
+				break // it is empty
+			}
+			if open.object() {
+				_, i, err = member(b, i)
+			}
+			if err != nil {
+				return i, err
+			}
+			continue
+		default:
+			if i, err = skipScalar(b, i); err != nil {
+				return i, err
+			}
+		}
+		if i, err = open.close(b, i); err != nil || open.n == 0 {
+			return i, err
+		}
+	}
+}
+
+// nesting is which arrays and objects are open.
+type nesting struct {
+	n       int
+	objects [MaxDepth/64 + 1]uint64 // a bit for each that is an object
+}
+
+func (o *nesting) push(object bool) {
+	word, bit := &o.objects[o.n/64], uint64(1)<<(o.n%64)
+	if *word &^= bit; object {
+		*word |= bit
+	}
+	o.n++
+}
+
+func (o *nesting) object() bool { return o.objects[(o.n-1)/64]>>((o.n-1)%64)&1 != 0 }
+
+// end is the byte that closes the innermost.
+func (o *nesting) end() byte {
+	if o.object() {
+		return '}'
+	}
+	return ']'
+}
+
+// close passes over everything between a value that ends at i and the next one: what
+// closes, a comma, a member's name.
+func (o *nesting) close(b []byte, i int) (int, error) {
+	for o.n > 0 {
+		i = skipSpace(b, i)
+		switch {
+		case i >= len(b):
+			return i, syntaxErr(i, "the "+o.what()+" does not end")
+		case b[i] == o.end():
+			o.n--
+			i++
+		case b[i] != ',':
+			return i, syntaxErr(i, "a comma or "+string(o.end())+" is expected")
+		case o.object():
+			_, next, err := member(b, skipSpace(b, i+1))
+			return next, err
+		default:
+			return skipSpace(b, i+1), nil
+		}
+	}
+	return i, nil
+}
+
+func (o *nesting) what() string {
+	if o.object() {
+		return "object"
+	}
+	return "array"
+}
+
+// skipScalar is skipValue for everything that nothing nests in.
+func skipScalar(b []byte, i int) (int, error) {
 	if i >= len(b) {
 		return i, syntaxErr(i, "a value is missing")
 	}
 	switch b[i] {
 	case '"':
 		return skipString(b, i)
-	case '{':
-		return skipObject(b, i, depth+1)
-	case '[':
-		return skipArray(b, i, depth+1)
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return skipNumber(b, i)
 	case 't':
@@ -85,36 +173,6 @@ func skipValue(b []byte, i, depth int) (int, error) {
 		return skipLiteral(b, i, "null")
 	}
 	return i, syntaxErr(i, "a value is expected")
-}
-
-func skipObject(b []byte, i, depth int) (int, error) {
-	if depth > MaxDepth {
-		return i, syntaxErr(i, "nested too deep")
-	}
-	i = skipSpace(b, i+1)
-	if i < len(b) && b[i] == '}' {
-		return i + 1, nil
-	}
-	for {
-		_, valueAt, err := member(b, i)
-		if err != nil {
-			return i, err
-		}
-		if i, err = skipValue(b, valueAt, depth); err != nil {
-			return i, err
-		}
-		i = skipSpace(b, i)
-		if i >= len(b) {
-			return i, syntaxErr(i, "the object does not end")
-		}
-		if b[i] == '}' {
-			return i + 1, nil
-		}
-		if b[i] != ',' {
-			return i, syntaxErr(i, "a comma or } is expected")
-		}
-		i = skipSpace(b, i+1)
-	}
 }
 
 // member reads a member's name at i and returns the offset behind the name and
@@ -131,33 +189,6 @@ func member(b []byte, i int) (nameEnd, valueAt int, err error) {
 		return i, i, syntaxErr(colon, "a colon is expected")
 	}
 	return nameEnd, skipSpace(b, colon+1), nil
-}
-
-func skipArray(b []byte, i, depth int) (int, error) {
-	if depth > MaxDepth {
-		return i, syntaxErr(i, "nested too deep")
-	}
-	i = skipSpace(b, i+1)
-	if i < len(b) && b[i] == ']' {
-		return i + 1, nil
-	}
-	for {
-		var err error
-		if i, err = skipValue(b, i, depth); err != nil {
-			return i, err
-		}
-		i = skipSpace(b, i)
-		if i >= len(b) {
-			return i, syntaxErr(i, "the array does not end")
-		}
-		if b[i] == ']' {
-			return i + 1, nil
-		}
-		if b[i] != ',' {
-			return i, syntaxErr(i, "a comma or ] is expected")
-		}
-		i = skipSpace(b, i+1)
-	}
 }
 
 func skipString(b []byte, i int) (int, error) {
