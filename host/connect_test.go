@@ -228,16 +228,32 @@ func TestSpawn(t *testing.T) {
 	}
 }
 
-func TestEagerSpawnStays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &stage{}
-		h := s.open(t, nil)
-		mustSpawn(t, h, lazyServer("b", func(s *config.Server) { s.Lazy = nil }))
-		time.Sleep(24 * time.Hour)
-		if st := stateOf(t, h, "b"); st.State != Connected || st.Lazy || !st.Active {
-			t.Errorf("a day later: %+v", st)
-		}
-	})
+// A server whose definition is not lazy stays connected, also when it was only
+// registered and the first call connected it: a program that embeds the host says
+// nothing about keepAlive, and would connect for every call.
+func TestEagerStays(t *testing.T) {
+	for _, onlyRegistered := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stage{}
+			h := s.open(t, nil)
+			srv := config.Server{Name: "b", Command: "server"}
+			if err := h.Spawn(t.Context(), srv, &SpawnOptions{Lazy: onlyRegistered}); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if _, err := h.Do(t.Context(), Key{Server: "b"}, callTool("x", nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(24 * time.Hour)
+			if st := stateOf(t, h, "b"); st.State != Connected || st.Lazy || !st.Active {
+				t.Errorf("only registered: %v; a day later: %+v", onlyRegistered, st)
+			}
+			if n := h.Stats().Dials; n != 1 {
+				t.Errorf("only registered: %v; connected %d times", onlyRegistered, n)
+			}
+		})
+	}
 }
 
 func TestConnectTimeout(t *testing.T) {

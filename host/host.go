@@ -60,7 +60,8 @@ func newHost(opt *Options, dial dialer) *Host {
 // SpawnOptions steer Spawn. The zero value works.
 type SpawnOptions struct {
 	// Lazy registers only and connects with the first request, also where the
-	// definition does not say so.
+	// definition does not say so. How long the connection is kept after that is
+	// the definition's affair.
 	Lazy bool
 	// Key is the principal and account that an eager connection is for. Default
 	// the local user.
@@ -77,12 +78,8 @@ func (h *Host) Spawn(ctx context.Context, srv config.Server, opt *SpawnOptions) 
 	if err := check(srv); err != nil {
 		return err
 	}
-	if opt.Lazy {
-		lazy := true
-		srv.Lazy = &lazy
-	}
 	reg, err := h.register(srv)
-	if err != nil || srv.IsLazy() {
+	if err != nil || opt.Lazy || srv.IsLazy() {
 		return err
 	}
 	k := opt.Key
