@@ -102,7 +102,7 @@ func sections() []section {
 		{"oneshot", "One call from the command line", "From the start of the process to its end. The SDK client is a program that does nothing but connect, call and print."},
 		{"meta", "The one small tool", "Median latency of each action over 20 servers with 50 tools each."},
 		{"login", "Logging in to many servers", "From the command to all consent pages being ready."},
-		{"isolation", "Isolation", "Nineteen healthy servers beside one that misbehaves: the 99th percentile of their calls, over the same without it. Each is called 20 times a second, all at the same moment; four callers use the bad one as often, and when supervision has given it up it is reinstated once a second."},
+		{"isolation", "Isolation", "Nineteen healthy servers beside one that misbehaves: the 99th percentile of their calls, over the same without it. Each is called 50 times a second, all at the same moment; four callers use the bad one 20 times a second each, and when supervision has given it up it is reinstated once a second."},
 	}
 }
 

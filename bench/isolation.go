@@ -24,8 +24,9 @@ var badKinds = []string{
 const (
 	healthyServers  = 19
 	isolationRounds = 7
-	roundTime       = 2 * time.Second
-	callsPerSecond  = 20 // to each healthy server: a working load, not saturation
+	roundTime       = 3 * time.Second // so that 28 calls are slower than the 99th percentile
+	callsPerSecond  = 50              // to each healthy server: a working load, not saturation
+	annoyPerSecond  = 20              // by each of the four who use the bad one
 )
 
 // isolation measures what nineteen healthy servers feel of a twentieth: the 99th
@@ -124,7 +125,7 @@ func isolationRound(ctx context.Context, h *usher.Host, annoyed bool, givenUp *a
 // annoy uses the bad server as a stubborn caller would, and says when supervision
 // has given it up.
 func annoy(ctx context.Context, h *usher.Host, givenUp *atomic.Bool) {
-	tick := time.NewTicker(time.Second / callsPerSecond)
+	tick := time.NewTicker(time.Second / annoyPerSecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		_, err := h.Call(ctx, "bad", "echo", []byte(`{}`), nil) // it is meant to fail

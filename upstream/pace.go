@@ -12,8 +12,8 @@ import (
 // would keep a core busy.
 const (
 	bulkFree     = 1 << 20  // bytes of a message that are read at once
-	bulkBurst    = 4 << 20  // bytes beyond them that may come at once …
-	bulkRate     = 64 << 20 // … and per second after that
+	bulkBurst    = 2 << 20  // bytes beyond them that may come at once …
+	bulkRate     = 32 << 20 // … and per second after that
 	chatterBurst = 2000     // messages that answer nothing: notifications, garbage …
 	chatterRate  = 2000     // … and per second after that
 	shortestNap  = 10 * time.Millisecond
