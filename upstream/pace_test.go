@@ -36,8 +36,8 @@ func TestPaceOfLargeMessages(t *testing.T) {
 	}{
 		{"ordinary answers are never held up", 1 << 30, 64 << 10, 0, 0},
 		{"one of a few megabytes passes", 5 << 20, 5 << 20, 0, 0},
-		{"the largest allowed takes a moment", 16 << 20, 16 << 20, 100 * time.Millisecond, 250 * time.Millisecond},
-		{"many of them take their time", 20 * 16 << 20, 16 << 20, 4 * time.Second, 6 * time.Second},
+		{"the largest allowed takes a moment", 16 << 20, 16 << 20, 200 * time.Millisecond, 400 * time.Millisecond},
+		{"many of them take their time", 20 * 16 << 20, 16 << 20, 8 * time.Second, 10 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
