@@ -17,6 +17,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,10 +78,14 @@ type Options struct {
 	// Executable is this program, when it calls process.Main first: children are
 	// then guarded, see process.Options.Shim.
 	Executable string
+	// First is the account that will be used first, as in [Host.Call]. If it is a
+	// child, its guard is started while the store is opened. Default: none is.
+	First string
 	// Transport carries all HTTP. Default: one for all servers.
 	Transport http.RoundTripper
-	// Exits says that the process ends right after Close, which then leaves to the
-	// system what ends with the process anyway.
+	// Exits says that no call is under way any more when Close is called, unless an
+	// agent's, and that the process ends right after it. Close then does side by side
+	// what is left to do, and leaves to the system what ends with the process anyway.
 	Exits bool
 }
 
@@ -105,6 +111,8 @@ type Host struct {
 	placeholders config.Lookup
 
 	started   time.Time
+	exits     bool
+	spare     *process.Spare      // nil: no guard was started ahead
 	transport *upstream.Transport // nil when it belongs to the caller
 	rings     rings
 	called    activity
@@ -151,15 +159,17 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 	}
 	h := &Host{
 		load: o.Load, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local),
-		clientVersion: o.ClientVersion, events: o.Events, log: o.Log, tracer: o.Tracer, started: time.Now(),
+		clientVersion: o.ClientVersion, events: o.Events, log: o.Log, tracer: o.Tracer, exits: o.Exits, started: time.Now(),
 	}
 	h.cfg.Store(o.Config)
 	if h.bus = o.Events; h.bus == nil {
 		h.bus = &event.Bus[event.Event]{}
 	}
 	h.life, h.end = context.WithCancel(context.Background())
+	h.spare = spareFor(&o)
 	if h.store == nil {
 		if h.store, h.keys, h.shared, err = openStore(ctx, &o, dirs); err != nil {
+			h.spare.Close()
 			return nil, err
 		}
 		h.owned = true
@@ -237,12 +247,27 @@ func (h *Host) connection(o *Options) func(host.Key) upstream.Options {
 			ClientName: o.ClientName, ClientVersion: o.ClientVersion, Capabilities: o.Capabilities,
 			Stderr: h.rings.of(k), Tracer: o.Tracer,
 		}
+		if server, _, _ := strings.Cut(o.First, "@"); server == k.Server {
+			opt.Spare = h.spare
+		}
 		if s := h.surface.Load(); s != nil {
 			l := s.Lane(k)
 			opt.Capabilities, opt.Version, opt.OnRequest, opt.Greet = l.Capabilities, l.Version, l.Ask, l.Greet
 		}
 		return opt
 	}
+}
+
+// spareFor starts the guard around the child that will be used first. A guard knows
+// nothing and does nothing before it is told to, so it does not matter yet whether
+// policy lets the child start.
+func spareFor(o *Options) *process.Spare {
+	name, _, _ := strings.Cut(o.First, "@")
+	srv, ok := o.Config.Server(name)
+	if !ok || srv.Transport != config.TransportStdio || srv.Disabled || srv.Problem != nil {
+		return nil
+	}
+	return process.NewSpare(o.Executable, filepath.Base(srv.Command))
 }
 
 // approved holds back servers of project files until a person has agreed to the
@@ -287,13 +312,8 @@ func (h *Host) Close() error {
 		if h.gate != nil {
 			h.gate.Close(context.Background())
 		}
-		if h.hosted != nil {
-			h.hosted.Close()
-			h.shelf.close()
-		}
-		if h.trail != nil {
-			h.trail.Close()
-		}
+		h.spare.Close()
+		h.closeServers()
 		if h.engine != nil {
 			err = errors.Join(err, h.engine.Close())
 		}
@@ -306,6 +326,23 @@ func (h *Host) Close() error {
 		}
 	})
 	return err
+}
+
+// closeServers stops the children, and ends the audit trail when the last act is in
+// it: calls that end because their server does are acts too.
+func (h *Host) closeServers() {
+	var trail sync.WaitGroup
+	if h.trail != nil && h.exits && h.surface.Load() == nil {
+		trail.Go(h.trail.Close) // nobody calls any more: it is written while the children leave
+	}
+	if h.hosted != nil {
+		h.hosted.Close()
+		h.shelf.close()
+	}
+	trail.Wait()
+	if h.trail != nil {
+		h.trail.Close()
+	}
 }
 
 // Executable returns what Options.Executable should be in a program whose main

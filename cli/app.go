@@ -21,6 +21,7 @@ type app struct {
 	configFile string
 	verbose    bool
 
+	first     string            // the account that a command will use first; set before open
 	overrides map[string]string // settings that flags of a command replace, by path
 	cfg       *config.Config
 	opened    *usher.Host
@@ -82,7 +83,7 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 	}
 	opt := &usher.Options{
 		Config: cfg, Load: a.loadOptions(), Log: a.logger(), Executable: a.io.Executable,
-		ClientVersion: Version().Number, Prompt: a.prompt(), Exits: a.io.exits,
+		ClientVersion: Version().Number, Prompt: a.prompt(), Exits: a.io.exits, First: a.first,
 	}
 	if t := a.telling; t != nil {
 		opt.Log, opt.OnCall, opt.Tracer = t.log, t.metrics.onCall, t.tracer

@@ -53,6 +53,7 @@ func (a *app) call(ctx context.Context, o callOptions) error {
 	if o.timeout < 0 {
 		return usagef("write it like 90s or 5m", "--timeout must not be negative")
 	}
+	a.first = o.server
 	h, err := a.open(ctx)
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ when it cannot be reached, the last known tools are shown and marked as such.`,
 }
 
 func (a *app) tools(ctx context.Context, o toolsOptions) error {
+	a.first = o.server
 	h, err := a.open(ctx)
 	if err != nil {
 		return err

@@ -51,12 +51,14 @@ func Start(ctx context.Context, opt Options) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %q: %w", opt.Command, err)
 	}
-	p, err := openPipes()
-	if err != nil {
-		entry.remove()
-		return nil, fmt.Errorf("start %q: open pipes: %w", opt.Command, err)
+	p, guard := opt.Spare.take()
+	if guard == nil {
+		if p, err = openPipes(); err != nil {
+			entry.remove()
+			return nil, fmt.Errorf("start %q: open pipes: %w", opt.Command, err)
+		}
 	}
-	s.stdio = p.child
+	s.stdio, s.guard = p.child, guard
 	run, err := launch(ctx, s)
 	if err != nil {
 		p.close()

@@ -22,6 +22,9 @@
 // get SIGTERM at once and SIGKILL after Options.Kill. Then the shim reports how
 // the child ended and exits, and Done is closed.
 //
+// To start the shim takes longer than to start most children: it is the whole program
+// again. A program that knows that it will want a child starts one ahead, see Spare.
+//
 // The shim exists because the parent-death signal of Linux follows the thread
 // that started the child, not the process, and because it reaches neither
 // grandchildren nor daemons.

@@ -15,7 +15,6 @@ import (
 // body. Secrets of the environment travel here and not in the shim's own
 // environment or arguments.
 const (
-	frameHello   = 'H' // shim: here I am
 	frameSpec    = 'S' // host: what to run
 	framePid     = 'P' // shim: it runs, body is its pid
 	frameFailed  = 'E' // shim: it does not run, body is the errno

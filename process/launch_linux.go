@@ -7,7 +7,7 @@ import (
 )
 
 func launch(ctx context.Context, s *spec) (runner, error) {
-	if s.shim != "" {
+	if s.shim != "" || s.guard != nil {
 		return startShim(ctx, s)
 	}
 	return startDirect(ctx, s)

@@ -48,6 +48,10 @@ type Options struct {
 	// runs below it and its whole tree ends with this process, even on SIGKILL.
 	// Empty means no shim. Only Linux uses it.
 	Shim string
+	// Spare is a shim that was started ahead, from the same program as Shim. The
+	// first child that is given one takes it; nil, and one that was taken, mean that
+	// the shim is started now.
+	Spare *Spare
 	// Registry is a directory that remembers running children until they are
 	// gone, so that Reap can end those a killed host left behind. The child then
 	// sees one more variable, USHER_CHILD. Empty means no record. Windows does
@@ -76,6 +80,7 @@ type spec struct {
 	stdio       [3]*os.File
 	grace, kill time.Duration
 	shim        string
+	guard       *guard // started ahead; nil: it is started now
 	marker      string
 }
 

@@ -61,9 +61,6 @@ func shim(link *os.File) int {
 	if err := becomeReaper(events); err != nil {
 		return shimFailed
 	}
-	if err := writeFrame(link, frameHello, ""); err != nil {
-		return shimFailed
-	}
 	kind, body, err := readFrame(link)
 	if err != nil || kind != frameSpec {
 		return shimFailed
@@ -102,7 +99,10 @@ func becomeReaper(events chan<- event) error {
 	_ = unix.CloseRange(shimLink, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	syscall.CloseOnExec(shimLink)
 	// Only for those who look at a process list.
-	_ = os.WriteFile("/proc/self/comm", []byte(shimName), 0)
+	if comm, err := unix.Open("/proc/self/comm", unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil {
+		_, _ = unix.Write(comm, []byte(shimName))
+		_ = unix.Close(comm)
+	}
 
 	// Handled and not ignored: what a process ignores, its child ignores too.
 	signals := make(chan os.Signal, 8)

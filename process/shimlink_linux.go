@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// helloTimeout is for a program that is named as shim and does not call
+	// startTimeout is for a program that is named as shim and does not call
 	// Main; the real ones answer in milliseconds.
-	helloTimeout = 20 * time.Second
+	startTimeout = 20 * time.Second
 	// dismissal is how long a shim may take to go when its start failed.
 	dismissal = time.Second
 	// shimGiveUp is how much longer than its ladder a shim may take.
@@ -38,54 +38,78 @@ type shimmed struct {
 	gaveUp   bool
 }
 
-func startShim(ctx context.Context, s *spec) (runner, error) {
+// guard is a shim that waits to be told what to run.
+type guard struct {
+	shim *os.Process
+	link *os.File
+}
+
+// openGuard starts a shim; label is what a process list shows of the child.
+func openGuard(shim, label string, stdio [3]*os.File) (*guard, error) {
 	link, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("open the link to the shim: %w", err)
 	}
 	// The shim's environment is its own; the child's travels over the link. One
-	// processor and an early collector keep it small.
-	p, err := os.StartProcess(s.shim, []string{shimName, filepath.Base(s.path)}, &os.ProcAttr{
+	// processor keeps it small, and so does no collector: it allocates next to nothing
+	// once it runs, and a collection touches all the memory that it could do without.
+	// The limit is for a child that makes thousands of processes to be counted.
+	p, err := os.StartProcess(shim, []string{shimName, label}, &os.ProcAttr{
 		Dir:   "/",
-		Env:   []string{shimVariable + "=" + strconv.Itoa(shimLink), "GOMAXPROCS=1", "GOGC=20"},
-		Files: []*os.File{s.stdio[0], s.stdio[1], s.stdio[2], theirs},
+		Env:   []string{shimVariable + "=" + strconv.Itoa(shimLink), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=16MiB"},
+		Files: []*os.File{stdio[0], stdio[1], stdio[2], theirs},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	theirs.Close()
 	if err != nil {
 		link.Close()
-		return nil, fmt.Errorf("start the shim %s: %w", s.shim, err)
+		return nil, fmt.Errorf("start the shim %s: %w", shim, err)
 	}
-	child, err := greet(ctx, link, s)
+	return &guard{shim: p, link: link}, nil
+}
+
+func startShim(ctx context.Context, s *spec) (runner, error) {
+	g := s.guard
+	if g == nil {
+		var err error
+		if g, err = openGuard(s.shim, filepath.Base(s.path), s.stdio); err != nil {
+			return nil, err
+		}
+	}
+	child, err := instruct(ctx, g.link, s)
 	if err != nil {
-		dismiss(p, link)
+		g.dismiss()
 		return nil, err
 	}
-	return &shimmed{shim: p, link: link, child: child, patience: s.grace + s.kill + shimGiveUp}, nil
+	return &shimmed{shim: g.shim, link: g.link, child: child, patience: s.grace + s.kill + shimGiveUp}, nil
 }
 
 // dismiss ends a shim that did not start, and the child it may have started since.
-func dismiss(shim *os.Process, link *os.File) {
-	_ = link.SetDeadline(time.Now().Add(dismissal))
-	_ = writeFrame(link, frameKill, "") // errors mean it is gone
-	_, _ = io.Copy(io.Discard, link)    // until it is
-	_ = shim.Kill()
-	_, _ = shim.Wait()
-	link.Close()
+func (g *guard) dismiss() {
+	_ = g.link.SetDeadline(time.Now().Add(dismissal))
+	_ = writeFrame(g.link, frameKill, "") // errors mean it is gone
+	_, _ = io.Copy(io.Discard, g.link)    // until it is
+	_ = g.shim.Kill()
+	_, _ = g.shim.Wait()
+	g.link.Close()
 }
 
 func socketPair() (ours, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err
+	}
+	// Ours takes deadlines; the shim has a thread to spare and needs no poller.
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
 	}
 	return os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link"), nil
 }
 
-// greet hands the shim its work and returns the pid of the child.
-func greet(ctx context.Context, link *os.File, s *spec) (int, error) {
+// instruct hands the shim its work and returns the pid of the child.
+func instruct(ctx context.Context, link *os.File, s *spec) (int, error) {
 	// Every file made from a non-blocking socket takes a deadline.
-	_ = link.SetDeadline(time.Now().Add(helloTimeout))
+	_ = link.SetDeadline(time.Now().Add(startTimeout))
 	release := context.AfterFunc(ctx, func() { _ = link.SetDeadline(time.Unix(1, 0)) })
 	child, err := exchange(link, s)
 	if !release() {
@@ -100,11 +124,8 @@ func greet(ctx context.Context, link *os.File, s *spec) (int, error) {
 	return child, link.SetDeadline(time.Time{})
 }
 
+// exchange does not wait until the shim is there: what is written lies ready for it.
 func exchange(link *os.File, s *spec) (int, error) {
-	kind, _, err := readFrame(link)
-	if err != nil || kind != frameHello {
-		return 0, fmt.Errorf("hear from the shim: %w", orFrame(err))
-	}
 	if err := writeFrame(link, frameSpec, s.encode()); err != nil {
 		return 0, fmt.Errorf("instruct the shim: %w", err)
 	}
@@ -120,13 +141,6 @@ func exchange(link *os.File, s *spec) (int, error) {
 		return 0, explain(s.path, syscall.Errno(n))
 	}
 	return 0, errFrame
-}
-
-func orFrame(err error) error {
-	if err == nil {
-		return errFrame
-	}
-	return err
 }
 
 func (r *shimmed) pid() int { return r.child }

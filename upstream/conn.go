@@ -51,6 +51,8 @@ type Options struct {
 	// Executable is re-executed as the guard around a stdio child, see
 	// process.Options.Shim. Empty: no guard.
 	Executable string
+	// Spare is a guard that was started ahead, see process.Options.Spare. Default: none.
+	Spare *process.Spare
 	// Stderr keeps a stdio child's words across restarts. Default: a new ring.
 	Stderr *process.Ring
 	// Grace and Kill are the steps of the stop ladder, see process.Options.

@@ -42,7 +42,7 @@ func newStdioLink(ctx context.Context, c *Conn) (*stdioLink, error) {
 	child, err := process.Start(ctx, process.Options{
 		Command: c.server.Command, Args: c.server.Args, Dir: c.server.Cwd,
 		Env:  process.SafeEnv(os.Environ(), c.server.Env),
-		Shim: c.opt.Executable, Stderr: c.opt.Stderr, Grace: c.opt.Grace, Kill: c.opt.Kill,
+		Shim: c.opt.Executable, Spare: c.opt.Spare, Stderr: c.opt.Stderr, Grace: c.opt.Grace, Kill: c.opt.Kill,
 	})
 	if err != nil {
 		return nil, &TransportError{Server: c.server.Name, Op: "start", Err: err}
