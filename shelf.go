@@ -19,6 +19,7 @@ type shelf struct {
 
 	mu      sync.Mutex // guards what follows
 	eras    map[string]string
+	known   map[string]string // eras as the store had them
 	tools   map[host.Key]*shelved
 	running bool
 	closed  bool
@@ -43,7 +44,7 @@ const (
 )
 
 func newShelf(m *memory) *shelf {
-	return &shelf{memory: m, eras: map[string]string{}, tools: map[host.Key]*shelved{}, stop: make(chan struct{})}
+	return &shelf{memory: m, eras: map[string]string{}, known: map[string]string{}, tools: map[host.Key]*shelved{}, stop: make(chan struct{})}
 }
 
 // Era implements host.Memory.
@@ -54,12 +55,27 @@ func (s *shelf) Era(ctx context.Context, digest string) (string, bool) {
 	if ok {
 		return version, true
 	}
-	return s.memory.Era(ctx, digest)
+	version, ok = s.memory.Era(ctx, digest)
+	if ok {
+		s.mu.Lock()
+		s.known[digest] = version
+		s.mu.Unlock()
+	}
+	return version, ok
 }
 
-// RememberEra implements host.Memory.
+// RememberEra implements host.Memory. What the store was found to have is not put
+// down: most connections find what the last one found.
 func (s *shelf) RememberEra(_ context.Context, digest, version string) {
-	s.put(func() { s.eras[digest] = version })
+	s.mu.Lock()
+	same := s.known[digest] == version
+	if !same {
+		delete(s.known, digest)
+	}
+	s.mu.Unlock()
+	if !same {
+		s.put(func() { s.eras[digest] = version })
+	}
 }
 
 // Tools implements host.Memory.

@@ -45,6 +45,19 @@ func TestShelf(t *testing.T) {
 		if _, ok := m.Era(t.Context(), "d"); !ok || len(s.tools)+len(s.eras) != 0 {
 			t.Errorf("era in the store: %v; left on the shelf: %v, %v", ok, s.eras, s.tools)
 		}
+		// What the store is known to have is not written again, anything else is.
+		for _, version := range []string{c.Version, "2025-11-25", c.Version} {
+			s.Era(t.Context(), "d")
+			s.RememberEra(t.Context(), "d", version)
+			if version == c.Version && len(s.known) == 1 && len(s.eras) != 0 {
+				t.Errorf("%s was put down again", version)
+			}
+			time.Sleep(2 * shelfPause)
+			synctest.Wait()
+			if got, _ := m.Era(t.Context(), "d"); got != version {
+				t.Errorf("the store has era %q, not %q", got, version)
+			}
+		}
 		s.RememberEra(t.Context(), "last", c.Version)
 		s.close()
 		if _, ok := m.Era(t.Context(), "last"); !ok {
