@@ -2,6 +2,7 @@ package policy
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -98,9 +99,10 @@ func lookalike(r rune) string {
 	case unicode.Is(unicode.Zs, r):
 		r = ' '
 	}
+	from, to := imitations()
 	for _, one := range [...]rune{r, unicode.ToLower(r)} {
-		if at := strings.IndexRune(imitations, one); at >= 0 {
-			return imitated[utf8.RuneCountInString(imitations[:at])]
+		if at := strings.IndexRune(from, one); at >= 0 {
+			return to[utf8.RuneCountInString(from[:at])]
 		}
 	}
 	return string(unicode.ToLower(r))
@@ -108,11 +110,10 @@ func lookalike(r rune) string {
 
 func letter(n rune) rune { return 'a' + n%26 }
 
-// imitations are characters that are taken for ASCII letters; imitated holds, in
-// the same order, what they are taken for. Both are made from one table, which
-// lists for each ASCII text the letters with diacritics, of the Greek, Cyrillic,
+// imitations are characters that are taken for ASCII letters, and in the same order
+// what they are taken for. Both are made from one table, which lists for each ASCII text the letters with diacritics, of the Greek, Cyrillic,
 // Armenian and Cherokee scripts, and the letter-like signs that resemble it.
-var imitations, imitated = func() (string, []string) {
+var imitations = sync.OnceValues(func() (string, []string) {
 	var from strings.Builder
 	var to []string
 	for _, row := range [...][2]string{
@@ -175,7 +176,7 @@ var imitations, imitated = func() (string, []string) {
 		}
 	}
 	return from.String(), to
-}()
+})
 
 // hidden reports whether r shows as nothing or only as a blank although it is
 // neither a space nor a line break: control and format characters, fillers,

@@ -89,7 +89,7 @@ func (t *trial) hostileRun(e *auth.Engine, targets []*target) error {
 	order := t.draw(len(targets))
 	plan := make([][]int, len(targets)) // drawn here, so that the seed decides
 	for i := range plan {
-		plan[i] = []int{t.draw(len(hostile)), t.draw(len(hostile)), t.draw(len(hostile)), t.draw(len(hostile))}
+		plan[i] = []int{t.draw(len(hostile())), t.draw(len(hostile())), t.draw(len(hostile())), t.draw(len(hostile()))}
 	}
 	for i := range targets {
 		w, kinds := targets[(i+order)%len(targets)], plan[i]
@@ -112,8 +112,8 @@ func (t *trial) hostileLogin(e *auth.Engine, w *target, kinds []int) {
 		return
 	}
 	for _, k := range kinds {
-		if status := hostile[k].send(t.ctx, p.RedirectURI, back); status < 400 && !hostile[k].harmless {
-			t.breaks("%s: %s was answered with HTTP %d", w.a, hostile[k].name, status)
+		if status := hostile()[k].send(t.ctx, p.RedirectURI, back); status < 400 && !hostile()[k].harmless {
+			t.breaks("%s: %s was answered with HTTP %d", w.a, hostile()[k].name, status)
 		}
 		t.count("hostile requests", 1)
 	}
@@ -153,22 +153,25 @@ func (n nuisance) send(ctx context.Context, callback string, back *url.URL) int 
 	return request(ctx, n.method, n.address(callback, back), n.header)
 }
 
-// hostile lists them.
-var hostile = []nuisance{
-	{"favicon", false, "GET", nil, func(cb string, _ *url.URL) string { return strings.TrimSuffix(cb, "/callback") + "/favicon.ico" }},
-	{"a guessed state", false, "GET", nil, with("state", "guess")},
-	{"no state", false, "GET", nil, with("state", "")},
-	{"another issuer", false, "GET", nil, with("iss", "https://evil.example")},
-	{"no code", false, "GET", nil, with("code", "")},
-	{"a foreign error", false, "GET", nil, func(cb string, _ *url.URL) string { return cb + "?state=other&error=access_denied" }},
-	{"a broken query", false, "GET", nil, func(cb string, _ *url.URL) string { return cb + "?code=%zz" }},
-	{"POST", false, "POST", nil, genuine},
-	{"HEAD", true, "HEAD", nil, genuine},
-	{"OPTIONS", true, "OPTIONS", nil, genuine},
-	{"prefetch", false, "GET", map[string]string{"Sec-Purpose": "prefetch"}, genuine},
-	{"another host", false, "GET", map[string]string{"Host": "evil.example"}, genuine},
-	{"a long header", false, "GET", map[string]string{"X-Long": strings.Repeat("x", 64<<10)}, genuine},
-}
+// hostile lists them. The list is long, and every start of the program would pay for
+// one that is made ahead.
+var hostile = sync.OnceValue(func() []nuisance {
+	return []nuisance{
+		{"favicon", false, "GET", nil, func(cb string, _ *url.URL) string { return strings.TrimSuffix(cb, "/callback") + "/favicon.ico" }},
+		{"a guessed state", false, "GET", nil, with("state", "guess")},
+		{"no state", false, "GET", nil, with("state", "")},
+		{"another issuer", false, "GET", nil, with("iss", "https://evil.example")},
+		{"no code", false, "GET", nil, with("code", "")},
+		{"a foreign error", false, "GET", nil, func(cb string, _ *url.URL) string { return cb + "?state=other&error=access_denied" }},
+		{"a broken query", false, "GET", nil, func(cb string, _ *url.URL) string { return cb + "?code=%zz" }},
+		{"POST", false, "POST", nil, genuine},
+		{"HEAD", true, "HEAD", nil, genuine},
+		{"OPTIONS", true, "OPTIONS", nil, genuine},
+		{"prefetch", false, "GET", map[string]string{"Sec-Purpose": "prefetch"}, genuine},
+		{"another host", false, "GET", map[string]string{"Host": "evil.example"}, genuine},
+		{"a long header", false, "GET", map[string]string{"X-Long": strings.Repeat("x", 64<<10)}, genuine},
+	}
+})
 
 func genuine(_ string, back *url.URL) string { return back.String() }
 
