@@ -100,11 +100,14 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 }
 
 func (a *app) close() {
+	if a.telling != nil {
+		a.telling.stopMetrics()
+	}
 	if a.opened != nil {
 		_ = a.opened.Close() // the command's own outcome has been reported
 	}
 	if a.telling != nil {
-		a.telling.close()
+		a.telling.stopTraces(a.telling.log)
 	}
 }
 

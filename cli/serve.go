@@ -180,6 +180,7 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 		return err
 	}
 	a.telling.metrics.watch(h, g)
+	a.telling.start()
 	stop, err := a.serveTelemetry(ctx, h.Config().Usher.Telemetry.Listen, g)
 	if err != nil {
 		_ = l.Close() // nobody has been told of it yet

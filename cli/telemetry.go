@@ -6,17 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
-	"time"
 
 	"github.com/lmittmann/tint"
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/gateway"
@@ -24,10 +15,9 @@ import (
 
 // telemetry is what a serving usher tells about itself, beside what it answers.
 type telemetry struct {
-	log     *slog.Logger
-	metrics *metrics
-	tracer  trace.Tracer // nil: no traces
-	traces  *sdktrace.TracerProvider
+	log      *slog.Logger
+	metrics  *metrics
+	*sending // what goes to a collector
 }
 
 // newTelemetry reads the settings. Nothing is reached yet.
@@ -38,74 +28,15 @@ func (a *app) newTelemetry(ctx context.Context, cfg *config.Config) (*telemetry,
 		return nil, err
 	}
 	t := &telemetry{log: a.servingLogger(set.Telemetry), metrics: newMetrics(cfg)}
-	if !wantsTraces(set.Telemetry, env) {
-		return t, nil
+	t.sending, err = newSending(ctx, set.Telemetry, env, t.metrics.registry, t.log)
+	switch {
+	case err == nil:
+	case set.Telemetry.Endpoint != "":
+		return nil, withHint(fmt.Errorf("send telemetry to %s: %w", set.Telemetry.Endpoint, err), "check telemetry under usher in the configuration, and the variables OTEL_…")
+	default: // the variables may be meant for others
+		t.log.Warn("neither traces nor metrics are sent", "error", err)
 	}
-	if t.traces, err = newTraces(ctx, set.Telemetry); err != nil {
-		return nil, withHint(fmt.Errorf("send traces to %s: %w", set.Telemetry.Endpoint, err), "check telemetry.endpoint under usher in the configuration")
-	}
-	t.tracer = t.traces.Tracer("github.com/usher-mcp/usher", trace.WithInstrumentationVersion(Version().Number))
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.log.Warn("traces cannot be sent", "error", err) }))
 	return t, nil
-}
-
-// wantsTraces: the settings or the usual variables name a collector.
-func wantsTraces(t config.Telemetry, env func(string) (string, bool)) bool {
-	if off, _ := env("OTEL_SDK_DISABLED"); strings.EqualFold(off, "true") {
-		return false
-	}
-	if t.Endpoint != "" {
-		return true
-	}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
-		if v, _ := env(name); v != "" {
-			return true
-		}
-	}
-	return false
-}
-
-func newTraces(ctx context.Context, t config.Telemetry) (*sdktrace.TracerProvider, error) {
-	var opts []otlptracehttp.Option // without any, the exporter reads the variables
-	if t.Endpoint != "" {
-		u, err := url.Parse(t.Endpoint)
-		if err != nil {
-			return nil, err
-		}
-		if u.Path == "" || u.Path == "/" {
-			u.Path = "/v1/traces"
-		}
-		opts = append(opts, otlptracehttp.WithEndpointURL(u.String()))
-	}
-	if len(t.Headers) > 0 {
-		opts = append(opts, otlptracehttp.WithHeaders(t.Headers))
-	}
-	exporter, err := otlptracehttp.New(ctx, opts...)
-	if err != nil {
-		return nil, err
-	}
-	about, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "usher"), attribute.String("service.version", Version().Number)),
-		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
-	if err != nil {
-		return nil, err
-	}
-	return sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(t.SampleRatio))),
-	), nil
-}
-
-// close sends what is left.
-func (t *telemetry) close() {
-	if t.traces == nil {
-		return
-	}
-	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
-	defer stop()
-	if err := t.traces.Shutdown(ctx); err != nil {
-		t.log.Warn("the last traces were not sent", "error", err)
-	}
 }
 
 // serveTelemetry serves what operators ask for on an address of its own, until stop.

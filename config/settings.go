@@ -107,8 +107,8 @@ type Audit struct {
 	Keep    time.Duration
 }
 
-// Telemetry says where traces are sent, where metrics can be fetched, and what is
-// logged. Traces are off until Endpoint is set.
+// Telemetry says where traces and metrics are sent, where metrics can be fetched, and
+// what is logged. Nothing is sent until Endpoint or one of the usual variables is set.
 type Telemetry struct {
 	Endpoint    string            // of an OTLP collector, over HTTP
 	Headers     map[string]string // for the collector

@@ -36,7 +36,7 @@ var aboutSettings = map[string]string{
 	"gateway.profiles":           "named selections: `{\"review\": {\"servers\": [\"github\"], \"tools\": [\"github/get_*\"]}}`",
 	"audit.enabled":              "write every call to the audit trail: who, which tool, a hash of the arguments, how it ended",
 	"audit.keep":                 "how long it stays there; 0 is for ever",
-	"telemetry.endpoint":         "address of an OTLP collector; empty is off",
+	"telemetry.endpoint":         "address of an OTLP collector for traces and metrics; empty is off",
 	"telemetry.listen":           "address that serves `/metrics`, `/healthz` and `/readyz` to everybody who reaches it; without it the gateway has them, and `/metrics` is for whom it lets in",
 	"telemetry.headers":          "headers for the collector",
 	"telemetry.sampleRatio":      "share of the traces that are sent, 0 to 1",

@@ -36,6 +36,7 @@ var rooms = map[string]rule{
 	"internal/wire":   {ours: []string{"internal/jsonx"}},
 	"event":           {},
 	"internal/meter":  {theirs: []string{"golang.org/x/sys"}},
+	"internal/otlp":   {ours: []string{"internal/meter"}, theirs: []string{"go.opentelemetry.io/otel/sdk"}},
 	"config":          {theirs: []string{"github.com/tailscale/hujson"}},
 	"config/clients":  {ours: []string{"config"}, theirs: []string{"github.com/pelletier/go-toml/v2", "github.com/goccy/go-yaml"}},
 	"control":         {theirs: []string{"golang.org/x/sys"}},
@@ -78,7 +79,8 @@ var inTests = rule{
 		"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid",
 		"github.com/rogpeppe/go-internal", "github.com/modelcontextprotocol/go-sdk",
 		"github.com/google/jsonschema-go", "github.com/sony/gobreaker/v2",
-		"go.opentelemetry.io/otel", "github.com/prometheus/common", "github.com/prometheus/client_model",
+		"go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf",
+		"github.com/prometheus/common", "github.com/prometheus/client_model",
 	},
 }
 
