@@ -118,29 +118,35 @@ const linkLocal = "link-local or metadata"
 
 // reserved lists networks that are not the public internet and that net/netip has
 // no word for.
-var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),       // this network
-	netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT
-	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
-	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
-	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
-	netip.MustParsePrefix("198.51.100.0/24"), // documentation
-	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
-	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
-	netip.MustParsePrefix("64:ff9b:1::/48"),  // local translation
-	netip.MustParsePrefix("100::/64"),        // discard
-	netip.MustParsePrefix("2001:db8::/32"),   // documentation
-	netip.MustParsePrefix("fec0::/10"),       // site-local
-}
+var reserved = sync.OnceValue(func() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"),       // this network
+		netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT
+		netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
+		netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+		netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
+		netip.MustParsePrefix("198.51.100.0/24"), // documentation
+		netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+		netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
+		netip.MustParsePrefix("64:ff9b:1::/48"),  // local translation
+		netip.MustParsePrefix("100::/64"),        // discard
+		netip.MustParsePrefix("2001:db8::/32"),   // documentation
+		netip.MustParsePrefix("fec0::/10"),       // site-local
+	}
+})
 
 // carriers lists networks whose addresses hold an IPv4 address, and at which byte.
-var carriers = []struct {
+var carriers = sync.OnceValue(func() []carrier {
+	return []carrier{
+		{netip.MustParsePrefix("64:ff9b::/96"), 12}, // NAT64
+		{netip.MustParsePrefix("2002::/16"), 2},     // 6to4
+		{netip.MustParsePrefix("::/96"), 12},        // IPv4-compatible
+	}
+})
+
+type carrier struct {
 	net netip.Prefix
 	at  int
-}{
-	{netip.MustParsePrefix("64:ff9b::/96"), 12}, // NAT64
-	{netip.MustParsePrefix("2002::/16"), 2},     // 6to4
-	{netip.MustParsePrefix("::/96"), 12},        // IPv4-compatible
 }
 
 // addressClass says in which way an address is not public; "" when it is.
@@ -158,12 +164,12 @@ func addressClass(ip netip.Addr) string {
 	case ip.IsMulticast():
 		return "multicast"
 	}
-	for _, p := range reserved {
+	for _, p := range reserved() {
 		if p.Contains(ip) {
 			return "reserved"
 		}
 	}
-	for _, c := range carriers {
+	for _, c := range carriers() {
 		if c.net.Contains(ip) {
 			raw := ip.As16()
 			return addressClass(netip.AddrFrom4([4]byte(raw[c.at : c.at+4])))

@@ -29,10 +29,10 @@ span { font-size: 2.5rem; line-height: 1; color: var(--soft) }
 h1 { margin: .75rem 0 .25rem; font-size: 1.25rem } p { margin: 0; color: var(--soft) }`
 
 // pagePolicy lets the page do nothing but look as it does.
-var pagePolicy = func() string {
+var pagePolicy = sync.OnceValue(func() string {
 	sum := sha256.Sum256([]byte(pageStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-}()
+})
 
 var pageTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Parse(`<!doctype html>
@@ -56,7 +56,7 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 func writePage(w http.ResponseWriter, status int, p page) page {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Content-Security-Policy", pagePolicy())
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
