@@ -32,7 +32,7 @@ func (a *app) newTelemetry(ctx context.Context, cfg *config.Config) (*telemetry,
 	switch {
 	case err == nil:
 	case set.Telemetry.Endpoint != "":
-		return nil, withHint(fmt.Errorf("send telemetry to %s: %w", set.Telemetry.Endpoint, err), "check telemetry under usher in the configuration, and the variables OTEL_…")
+		return nil, withHint(fmt.Errorf("telemetry: %w", err), "check telemetry under usher in the configuration, and the variables OTEL_…")
 	default: // the variables may be meant for others
 		t.log.Warn("neither traces nor metrics are sent", "error", err)
 	}

@@ -132,7 +132,7 @@ func (c *Client) post(ctx context.Context, message []byte) error {
 		if errors.As(err, &u) {
 			err = u.Err // the address is told by us
 		}
-		return &busyError{err: fmt.Errorf("collector %s: %w", req.URL.Redacted(), err)}
+		return &busyError{err: fmt.Errorf("collector %s: %w", place(req.URL), err)}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
@@ -142,7 +142,7 @@ func (c *Client) post(ctx context.Context, message []byte) error {
 	case resp.StatusCode/100 == 2:
 		return nil // it was taken; only the answer was lost
 	}
-	err = fmt.Errorf("collector %s: %s%s", req.URL.Redacted(), resp.Status, excerpt(body))
+	err = fmt.Errorf("collector %s: %s%s", place(req.URL), resp.Status, excerpt(body))
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return &busyError{err, retryAfter(resp.Header.Get("Retry-After"))}

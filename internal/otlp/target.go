@@ -80,7 +80,7 @@ func TargetOf(signal Signal, s *Settings) (*Target, error) {
 		return nil, fmt.Errorf("%s is %q, not gzip or none", name, v)
 	}
 	if t.TLS, err = r.tls(); err == nil && t.TLS != nil && to.Scheme == "http" {
-		err = fmt.Errorf("a certificate is set for %s, which is not https", to.Redacted())
+		err = fmt.Errorf("a certificate is set for %s, which is not https", place(to))
 	}
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (r reader) own(end string) string {
 // endpoint is where the signal goes; nil: nowhere.
 func (r reader) endpoint(setting string) (*url.URL, error) {
 	if setting != "" {
-		u, err := url.Parse(setting)
+		u, err := address("the endpoint", setting)
 		if err != nil {
 			return nil, err
 		}
@@ -132,9 +132,9 @@ func (r reader) endpoint(setting string) (*url.URL, error) {
 	if v == "" || setting != "" && name != r.own("ENDPOINT") {
 		return nil, nil
 	}
-	u, err := url.Parse(v)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%s is not an address such as http://localhost:4318", name)
+	u, err := address(name, v)
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case name != r.own("ENDPOINT"): // of all signals
@@ -144,6 +144,19 @@ func (r reader) endpoint(setting string) (*url.URL, error) {
 	}
 	return u, nil
 }
+
+// address reads where a collector is. An error does not repeat it: there may be a
+// password or a key in it.
+func address(name, v string) (*url.URL, error) {
+	u, err := url.Parse(v)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%s is not an address such as http://localhost:4318", name)
+	}
+	return u, nil
+}
+
+// place is an address for people, without what may be secret in it.
+func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
 func (r reader) path() string { return "/v1/" + string(r.signal) }
 

@@ -59,7 +59,7 @@ func TestTarget(t *testing.T) {
 		URL: "http://e/v1/traces", Headers: map[string]string{"x-key": "a b=", "authorization": "Bearer c"},
 		Timeout: 2500 * time.Millisecond, Gzip: true,
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported()); diff != "" || err != nil {
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 	got, err = TargetOf(Metrics, &Settings{Endpoint: "http://c", Headers: map[string]string{"k": "v"}, Env: lookup(map[string]string{
@@ -82,6 +82,11 @@ func TestTargetErrors(t *testing.T) {
 		got, err := TargetOf(Traces, &Settings{Env: lookup(env)})
 		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s=%s: %v, %v", name, v, got, err)
+		}
+	}
+	for _, setting := range []string{"c:4318", "/path", "http://hush:hush\x7f@c"} {
+		if got, err := TargetOf(Traces, &Settings{Endpoint: setting}); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%q: %v, %v", setting, got, err)
 		}
 	}
 	for _, headers := range []string{"a=%zz", "a=b%0d%0ac", "=b", "ä=b"} {
