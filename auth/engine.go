@@ -47,6 +47,7 @@ type Engine struct {
 	tokens   tokenBook
 	nonces   nonceBook
 	grants   grantCache
+	stocks   stockBook
 	listener listener
 	waiting  waitBook
 	polls    pollBook

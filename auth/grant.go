@@ -150,8 +150,9 @@ func (e *Engine) storeLogin(ctx context.Context, a Account, g *grant) error {
 	return nil
 }
 
-// grantLife is how long a grant that was read is used before it is read again, so
-// that what other processes did is noticed soon and not every request costs a read.
+// grantLife is how long a grant that was read is used before the store is asked
+// whether it is still the same, so that what other processes did is noticed soon and
+// not every request costs a read.
 const grantLife = time.Second
 
 const (
@@ -172,6 +173,14 @@ type cachedGrant struct {
 	at time.Time
 }
 
+// version is that of the record, 0 when there was none.
+func (c cachedGrant) version() int64 {
+	if c.g == nil {
+		return 0
+	}
+	return c.g.version
+}
+
 func (c *grantCache) get(a Account) (cachedGrant, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,6 +195,19 @@ func (c *grantCache) put(a Account, g *grant) {
 		c.by = map[Account]cachedGrant{}
 	}
 	c.by[a] = cachedGrant{g, time.Now()}
+}
+
+// confirm takes in that the store had the same at a later time, and returns what is
+// known by now.
+func (c *grantCache) confirm(a Account, g *grant, at time.Time) *grant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, ok := c.by[a]
+	if !ok || now.g == g && now.at.Before(at) {
+		now = cachedGrant{g, at}
+		c.by[a] = now
+	}
+	return now.g
 }
 
 // rest keeps using what was last read while the store is away.
@@ -207,12 +229,15 @@ func (e *Engine) current(ctx context.Context, a Account) (*grant, error) {
 	if ok && time.Since(cached.at) < grantLife {
 		return cached.g, nil
 	}
-	if !ok || cached.g == nil {
+	if !ok {
 		return e.reload(ctx, a)
+	}
+	if cached.g == nil {
+		return e.confirm(ctx, a, cached)
 	}
 	short, cancel := context.WithTimeoutCause(ctx, storeWait, vault.ErrUnavailable)
 	defer cancel()
-	g, err := e.reload(short, a)
+	g, err := e.confirm(short, a, cached)
 	if err != nil && (errors.Is(err, vault.ErrUnavailable) || errors.Is(context.Cause(short), vault.ErrUnavailable)) {
 		e.grants.rest(a, cached.g)
 		return cached.g, nil

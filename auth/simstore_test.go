@@ -86,6 +86,14 @@ func (v *simView) Get(ctx context.Context, key vault.Key) (rec vault.Record, err
 	return rec, err
 }
 
+func (v *simView) Versions(ctx context.Context, kind, principal string) (versions map[string]int64, err error) {
+	err = v.do(ctx, "versions "+kind, func() error {
+		versions, err = v.Memory.Versions(ctx, kind, principal)
+		return err
+	})
+	return versions, err
+}
+
 func (v *simView) Put(ctx context.Context, key vault.Key, data []byte, ifVersion int64) (rec vault.Record, err error) {
 	err = v.do(ctx, "put "+key.Kind, func() error {
 		rec, err = v.Memory.Put(ctx, key, data, ifVersion)

@@ -153,6 +153,21 @@ func (m *Memory) List(ctx context.Context, kind, principal string) ([]Record, er
 	return recs, nil
 }
 
+// Versions implements [Records].
+func (m *Memory) Versions(ctx context.Context, kind, principal string) (map[string]int64, error) {
+	if err := m.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	versions := map[string]int64{}
+	for key, rec := range m.records {
+		if key.Kind == kind && key.Principal == principal {
+			versions[key.Name] = rec.Version
+		}
+	}
+	return versions, nil
+}
+
 // Watch implements [Records].
 func (m *Memory) Watch(ctx context.Context) (*event.Subscription[Change], error) {
 	if err := m.lock(ctx); err != nil {

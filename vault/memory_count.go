@@ -40,15 +40,19 @@ func (m *Memory) Counts(ctx context.Context, kind, principal string) ([]Count, e
 }
 
 // Clear implements [Counters].
-func (m *Memory) Clear(ctx context.Context, key Key) error {
-	if err := key.Validate(); err != nil {
-		return err
+func (m *Memory) Clear(ctx context.Context, keys ...Key) error {
+	for _, key := range keys {
+		if err := key.Validate(); err != nil {
+			return err
+		}
 	}
 	if err := m.lock(ctx); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
-	delete(m.counters, key)
+	for _, key := range keys {
+		delete(m.counters, key)
+	}
 	return nil
 }
 

@@ -130,6 +130,11 @@ type Records interface {
 	// that is [ErrCorrupt] and names the rest.
 	List(ctx context.Context, kind, principal string) ([]Record, error)
 
+	// Versions returns the versions of all records of a kind and a principal by
+	// their names: what List says without what is in them. Damaged records have one
+	// too.
+	Versions(ctx context.Context, kind, principal string) (map[string]int64, error)
+
 	// Watch subscribes to changes of records made from now on, in this process
 	// or another one. ctx bounds only the subscribing; the caller closes the
 	// subscription. Closing the store ends it too.
@@ -182,8 +187,8 @@ type Counters interface {
 	// Counts lists counters as List does records.
 	Counts(ctx context.Context, kind, principal string) ([]Count, error)
 
-	// Clear forgets the counter; it is no error if there is none.
-	Clear(ctx context.Context, key Key) error
+	// Clear forgets the counters, all or none; it is no error if there are none.
+	Clear(ctx context.Context, keys ...Key) error
 }
 
 // AuditEntry is one line of the audit trail.

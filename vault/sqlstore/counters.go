@@ -50,14 +50,23 @@ func (s *Store) Counts(ctx context.Context, kind, principal string) ([]vault.Cou
 }
 
 // Clear implements vault.Counters.
-func (s *Store) Clear(ctx context.Context, key vault.Key) error {
-	if err := key.Validate(); err != nil {
-		return err
+func (s *Store) Clear(ctx context.Context, keys ...vault.Key) error {
+	for _, key := range keys {
+		if err := key.Validate(); err != nil {
+			return err
+		}
 	}
-	return s.write(ctx, careCount, "clear "+key.String(), func(tx querier) error {
-		_, err := tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_counters
-			WHERE kind = $1 AND principal = $2 AND name = $3`), key.Kind, key.Principal, key.Name)
-		return err
+	if len(keys) == 0 {
+		return nil
+	}
+	return s.write(ctx, careCount, fmt.Sprintf("clear %d counters", len(keys)), func(tx querier) error {
+		for _, key := range keys {
+			if _, err := tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_counters
+				WHERE kind = $1 AND principal = $2 AND name = $3`), key.Kind, key.Principal, key.Name); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

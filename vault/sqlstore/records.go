@@ -56,31 +56,49 @@ func (s *Store) List(ctx context.Context, kind, principal string) ([]vault.Recor
 	return recs, damages
 }
 
+// Versions implements vault.Records.
+func (s *Store) Versions(ctx context.Context, kind, principal string) (versions map[string]int64, err error) {
+	err = s.each(ctx, "list "+kind, func() { versions = map[string]int64{} }, func(rows *sql.Rows) error {
+		r := make(row, 2)
+		err := rows.Scan(&r[0], &r[1])
+		versions[r.text(0)] = r.number(1)
+		return err
+	}, `SELECT name, version FROM usher_records WHERE kind = $1 AND principal = $2`, kind, principal)
+	return versions, err
+}
+
 // read runs a query for rows of records.
-func (s *Store) read(ctx context.Context, what, query string, args ...any) ([]row, error) {
+func (s *Store) read(ctx context.Context, what, query string, args ...any) (found []row, err error) {
+	err = s.each(ctx, what, func() { found = nil }, func(rows *sql.Rows) error {
+		r, err := scanRow(rows)
+		found = append(found, r)
+		return err
+	}, query, args...)
+	return found, err
+}
+
+// each runs a query and takes its rows one by one. It may have to begin again, and says
+// so each time.
+func (s *Store) each(ctx context.Context, what string, begin func(), take func(*sql.Rows) error, query string, args ...any) error {
 	if s.path == "" {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.opt.Busy, errSilent)
 		defer cancel()
 	}
-	var found []row
-	err := s.retry(ctx, what, func() error {
-		found = nil
+	return s.retry(ctx, what, func() error {
+		begin()
 		rows, err := s.query(ctx, query, args...)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = rows.Close() }() // rows.Err has the last word
 		for rows.Next() {
-			r, err := scanRow(rows)
-			if err != nil {
+			if err := take(rows); err != nil {
 				return err
 			}
-			found = append(found, r)
 		}
 		return rows.Err()
 	})
-	return found, err
 }
 
 // Put implements vault.Records.

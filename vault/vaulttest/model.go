@@ -193,7 +193,14 @@ func (m *model) check(rt *rapid.T) {
 	if len(recs) != len(m.records) {
 		rt.Fatalf("%d records, want %d", len(recs), len(m.records))
 	}
+	versions, err := m.s.Versions(m.t.Context(), "model", m.principal)
+	if err != nil || len(versions) != len(recs) {
+		rt.Fatalf("versions %v, %v; want %d", versions, err, len(recs))
+	}
 	for _, rec := range recs {
+		if versions[rec.Name] != rec.Version {
+			rt.Fatalf("version %d of %s, want %d", versions[rec.Name], rec.Name, rec.Version)
+		}
 		want := m.records[rec.Name]
 		if rec.Version != want.Version || string(rec.Data) != string(want.Data) || !rec.Updated.Equal(want.Updated) {
 			rt.Fatalf("record %+v, want %+v", rec, want)

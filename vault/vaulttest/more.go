@@ -116,10 +116,19 @@ func testCounters(t *testing.T, s vault.Store) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Counts (-want +got):\n%s", diff)
 	}
+	if err := s.Clear(ctx, k, vault.Key{}); !errors.Is(err, vault.ErrInvalid) {
+		t.Errorf("Clear of nothing that can be: %v", err)
+	}
+	if got, err := s.Add(ctx, k, 0); got != math.MaxInt64 || err != nil {
+		t.Errorf("%d, %v after a Clear that failed", got, err)
+	}
 	for range 2 {
-		if err := s.Clear(ctx, k); err != nil {
+		if err := s.Clear(ctx, k, vault.LocalKey("budget", "b")); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if got, err := s.Counts(ctx, "budget", ""); len(got) != 0 || err != nil {
+		t.Errorf("Counts after Clear = %v, %v", got, err)
 	}
 	if got, err := s.Add(ctx, k, 3); got != 3 || err != nil {
 		t.Errorf("Add after Clear = %d, %v; want 3", got, err)
@@ -289,6 +298,8 @@ func testClosed(t *testing.T, s vault.Store) {
 	}
 	_, err = s.Get(ctx, key("a"))
 	wantErr(t, "Get", err, vault.ErrClosed)
+	_, err = s.Versions(ctx, "thing", vault.Local)
+	wantErr(t, "Versions", err, vault.ErrClosed)
 	_, err = s.Put(ctx, key("a"), nil, 0)
 	wantErr(t, "Put", err, vault.ErrClosed)
 	_, err = s.Lease(ctx, "l", time.Second)

@@ -214,6 +214,20 @@ func testList(t *testing.T, s vault.Store) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("List(%q, %q) (-want +got):\n%s", tt.kind, tt.principal, diff)
 		}
+		if tt.principal == "" {
+			continue
+		}
+		versions, err := s.Versions(ctx, tt.kind, tt.principal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int64{}
+		for _, rec := range tt.want {
+			want[rec.Name] = rec.Version
+		}
+		if diff := cmp.Diff(want, versions); diff != "" {
+			t.Errorf("Versions(%q, %q) (-want +got):\n%s", tt.kind, tt.principal, diff)
+		}
 	}
 }
 
