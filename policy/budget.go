@@ -20,14 +20,15 @@ type budgets struct {
 
 	total meter
 
-	mu      sync.Mutex // guards limits, servers
+	mu      sync.Mutex // guards limits, servers, swept
 	limits  config.Budgets
+	swept   map[string]int64 // the newest window for which that was done, by length
 	servers map[string]*meter
 	quick   atomic.Pointer[map[string]*meter] // a copy of servers, to read without the lock
 }
 
 func newBudgets(store vault.Counters, log *slog.Logger) *budgets {
-	b := &budgets{store: store, log: log, servers: map[string]*meter{}}
+	b := &budgets{store: store, log: log, servers: map[string]*meter{}, swept: map[string]int64{}}
 	b.total.of = b
 	b.total.limit.Store(&config.Budget{})
 	b.quick.Store(&map[string]*meter{})

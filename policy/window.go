@@ -2,9 +2,7 @@ package policy
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +18,8 @@ type window struct {
 	limit   int64
 	end     time.Time
 	prefix  string // of the counters of this budget
+	span    string // how long it is, as counters have it in their names
+	brief   time.Duration
 	index   int64
 	left    atomic.Int64 // reserved and not used
 	counted atomic.Int64 // the shared counter, as last heard
@@ -34,11 +34,16 @@ type window struct {
 
 // The first reservation is one call: many processes make no other, and have nothing to
 // give back then. Later ones are small, so that little is lost with a process that
-// dies, unless the last one did not even hold for briefly: then it is twice as large.
+// dies, unless the last one did not even hold for a short part of the window: then it
+// is twice as large. So the store is asked as seldom for each of many servers with few
+// calls as for one with many. After a pause they are small again.
 const (
 	firstChunk   = 64
 	maxChunk     = 8192
-	briefly      = time.Second
+	briefPart    = 240 // of a window: what a process that dies may take with it
+	leastBrief   = time.Second
+	mostBrief    = 15 * time.Second
+	pause        = 8 // times brief
 	storeTimeout = 2 * time.Second
 )
 
@@ -48,15 +53,21 @@ func newWindow(server string, limit config.Budget, now time.Time) *window {
 	if server != "" {
 		scope = "server " + server
 	}
+	span := Short(limit.Window)
 	w := &window{
-		limit: limit.Calls, index: index,
+		limit: limit.Calls, index: index, span: span,
 		end:    time.Unix(0, (index+1)*int64(limit.Window)),
-		prefix: fmt.Sprintf("%s / %s / ", scope, Short(limit.Window)),
+		prefix: scope + between + span + between,
+		brief:  min(max(limit.Window/briefPart, leastBrief), mostBrief),
 		turn:   make(chan struct{}, 1),
 	}
 	w.turn <- struct{}{}
 	return w
 }
+
+// between stands between the parts of a counter's name: whose it is, how long a window
+// is, and which one.
+const between = " / "
 
 func (w *window) key() vault.Key {
 	return vault.LocalKey(vault.KindBudget, w.prefix+strconv.FormatInt(w.index, 10))
@@ -128,7 +139,7 @@ func (w *window) ask(ctx context.Context, b *budgets, chunk int64) int64 {
 	}
 	w.counted.Store(sum)
 	if first {
-		w.sweep(ctx, b)
+		b.sweep(ctx, w.span, w.index)
 	}
 	return chunk - over
 }
@@ -136,12 +147,12 @@ func (w *window) ask(ctx context.Context, b *budgets, chunk int64) int64 {
 // nextChunk is how much to reserve at once: less when little is left, so that
 // several processes can use a budget up to its end.
 func (w *window) nextChunk(now time.Time) int64 {
-	switch {
+	switch held := now.Sub(w.asked); {
 	case w.chunk == 0:
 		w.chunk = 1
-	case w.chunk == 1 || now.Sub(w.asked) >= briefly:
+	case w.chunk == 1 || held >= pause*w.brief:
 		w.chunk = firstChunk
-	default:
+	case held < w.brief:
 		w.chunk = min(2*w.chunk, maxChunk)
 	}
 	w.asked = now
@@ -164,23 +175,6 @@ func (w *window) giveBack(ctx context.Context, b *budgets) {
 	if delta := w.debt - left; delta != 0 {
 		if _, err := b.store.Add(ctx, w.key(), delta); err != nil {
 			b.log.Warn("unused calls of a budget were not given back", "budget", w.prefix, "calls", left, "error", err)
-		}
-	}
-}
-
-// sweep removes the counters of earlier windows of this budget; whoever opens a window
-// does.
-// The last one is kept: another process's clock may be a little behind.
-func (w *window) sweep(ctx context.Context, b *budgets) {
-	counts, err := b.store.Counts(ctx, vault.KindBudget, vault.Local)
-	if err != nil {
-		return // the next window tries again; a counter too many does no harm
-	}
-	for _, c := range counts {
-		rest, ok := strings.CutPrefix(c.Name, w.prefix)
-		index, err := strconv.ParseInt(rest, 10, 64)
-		if ok && err == nil && index < w.index-1 {
-			_ = b.store.Clear(ctx, c.Key) // as above
 		}
 	}
 }
