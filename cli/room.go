@@ -11,11 +11,20 @@ import (
 // leastHeap is the size up to which a gateway's heap may always grow before garbage
 // is collected. A gateway keeps a few megabytes and makes garbage quickly: collecting
 // at twice of what it keeps, as is usual, would be most of its work.
-const leastHeap = 16 << 20
+//
+// What it keeps grows with the servers that it is connected to, and with that the work
+// of a collection. So that a call costs the same with many of them, each beyond the
+// first few adds room.
+const (
+	leastHeap = 16 << 20
+	fewOpen   = 20
+	roomPer   = 96 << 10
+)
 
-// keepRoom has garbage collected no earlier than at leastHeap, until stop is called.
-// From there on it is as usual, and whoever sets GOGC has decided already.
-func keepRoom() (stop func()) {
+// keepRoom has garbage collected no earlier than at the size of roomFor, until stop is
+// called. From there on it is as usual, and whoever sets GOGC has decided already. open
+// is how many servers are connected.
+func keepRoom(open func() int) (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
@@ -28,7 +37,8 @@ func keepRoom() (stop func()) {
 			debug.SetGCPercent(100)
 			return
 		}
-		if next := percentFor(heap()); next != last {
+		live, scanned := heap()
+		if next := percentFor(live, scanned, roomFor(open())); next != last {
 			last = next
 			debug.SetGCPercent(next)
 		}
@@ -38,15 +48,18 @@ func keepRoom() (stop func()) {
 	return func() { stopped.Store(true) }
 }
 
-// percentFor is the percentage that leads to leastHeap, in steps, as every change
-// stops everything for a moment. It applies to all that a collection looks through,
-// of which live bytes stay.
-func percentFor(live, scanned uint64) int {
+// roomFor is the size up to which the heap may grow.
+func roomFor(open int) uint64 { return leastHeap + uint64(max(open-fewOpen, 0))*roomPer }
+
+// percentFor is the percentage that leads to a size of the heap, in steps, as every
+// change stops everything for a moment. It applies to all that a collection looks
+// through, of which live bytes stay.
+func percentFor(live, scanned, size uint64) int {
 	const step = 50
-	if scanned == 0 || live >= leastHeap/2 {
+	if scanned == 0 || live >= size/2 {
 		return 100
 	}
-	return max(100, int((leastHeap-live)*100/scanned)/step*step)
+	return max(100, int((size-live)*100/scanned)/step*step)
 }
 
 // heap tells what the last collection left alive, and what it looked through.

@@ -11,12 +11,25 @@ func TestPercentFor(t *testing.T) {
 	for live, want := range map[uint64]int{
 		0: 100, 1 << 20: 1500, 4 << 20: 300, 5 << 20: 200, 8 << 20: 100, 16 << 20: 100, 1 << 30: 100,
 	} {
-		if got := percentFor(live, live); got != want {
+		if got := percentFor(live, live, leastHeap); got != want {
 			t.Errorf("%d MB alive: %d %%, want %d", live>>20, got, want)
 		}
 	}
-	if got := percentFor(2<<20, 4<<20); got != 350 {
+	if got := percentFor(2<<20, 4<<20, leastHeap); got != 350 {
 		t.Errorf("with as much in stacks: %d %%", got)
+	}
+}
+
+func TestRoomFor(t *testing.T) {
+	t.Parallel()
+	for open, want := range map[int]uint64{0: 16 << 20, 20: 16 << 20, 100: 16<<20 + 80*96<<10, 1000: 16<<20 + 980*96<<10} {
+		if got := roomFor(open); got != want {
+			t.Errorf("%d connections: %d bytes, want %d", open, got, want)
+		}
+	}
+	// What a thousand keep is a quarter of it at most.
+	if got := percentFor(24<<20, 24<<20, roomFor(1000)); got < 300 {
+		t.Errorf("with a thousand connections and 24 MB alive: %d %%", got)
 	}
 }
 
@@ -39,8 +52,9 @@ func TestKeepRoom(t *testing.T) {
 		}
 		t.Fatalf("the percentage stays %d", percent())
 	}
-	stop := keepRoom()
-	want := percentFor(heap())
+	stop := keepRoom(func() int { return 0 })
+	live, scanned := heap()
+	want := percentFor(live, scanned, leastHeap)
 	until(func(p int) bool { return want == 100 || p > 100 })
 	stop()
 	until(func(p int) bool { return p == 100 })

@@ -106,7 +106,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return usagef("usher serve --help", "%v", err)
 	}
-	defer keepRoom()()
+	defer keepRoom(func() int { return h.Stats().Host.Open })()
 	return a.whileSteered(h, func() error {
 		defer a.followFiles(ctx, h)()
 		if g.HTTP == "" {

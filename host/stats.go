@@ -26,12 +26,18 @@ type Stats struct {
 	Garbage        int64 // see upstream.Stats; of closed connections
 	Lost           int64
 	TooLarge       int64
+
+	Open int // connections that are there now
 }
 
 // Stats returns the counts so far.
 func (h *Host) Stats() Stats {
 	c := &h.count
+	h.mu.Lock()
+	open := len(h.open)
+	h.mu.Unlock()
 	return Stats{
+		Open:     open,
 		Requests: c.requests.Load(), Retries: c.retries.Load(), Timeouts: c.timeouts.Load(),
 		OutcomeUnknown: c.unknown.Load(), RateLimited: c.limited.Load(),
 		Dials: c.dials.Load(), DialFailures: c.dialFailures.Load(), Losses: c.losses.Load(),

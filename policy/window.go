@@ -35,14 +35,14 @@ type window struct {
 // The first reservation is one call: many processes make no other, and have nothing to
 // give back then. Later ones are small, so that little is lost with a process that
 // dies, unless the last one did not even hold for a short part of the window: then it
-// is twice as large. So the store is asked as seldom for each of many servers with few
+// is larger. So the store is asked as seldom for each of many servers with few
 // calls as for one with many. After a pause they are small again.
 const (
 	firstChunk   = 64
 	maxChunk     = 8192
-	briefPart    = 240 // of a window: what a process that dies may take with it
+	briefPart    = 60 // of a window: what a process that dies may take with it
 	leastBrief   = time.Second
-	mostBrief    = 15 * time.Second
+	mostBrief    = time.Minute
 	pause        = 8 // times brief
 	storeTimeout = 2 * time.Second
 )
@@ -152,6 +152,8 @@ func (w *window) nextChunk(now time.Time) int64 {
 		w.chunk = 1
 	case w.chunk == 1 || held >= pause*w.brief:
 		w.chunk = firstChunk
+	case held < w.brief/4:
+		w.chunk = min(4*w.chunk, maxChunk)
 	case held < w.brief:
 		w.chunk = min(2*w.chunk, maxChunk)
 	}
