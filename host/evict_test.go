@@ -43,6 +43,43 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
+// Every use of many connections puts their end off, and none sets a timer for that.
+func TestKeepAliveSetsNoTimerPerCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{}
+		h := s.open(t, nil, func(s *config.Server) { s.KeepAlive = time.Minute })
+		use := func() time.Time {
+			t.Helper()
+			if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
+				t.Fatal(err)
+			}
+			u, err := h.unit(keyA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			return u.wakes
+		}
+		first := use()
+		for range 50 {
+			time.Sleep(time.Second)
+			if at := use(); !at.Equal(first) {
+				t.Fatalf("the timer was set anew, from %s to %s", first, at)
+			}
+		}
+		time.Sleep(time.Minute - time.Second)
+		if !stateOf(t, h, "a").Active {
+			t.Error("it ended within a minute of its last use")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if stateOf(t, h, "a").Active {
+			t.Error("it did not end a minute after its last use")
+		}
+	})
+}
+
 // A connection whose callers all left before it was there does not stay.
 func TestUnwantedConnectionGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

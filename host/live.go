@@ -88,6 +88,7 @@ func (u *unit) take() *live {
 	u.live = nil
 	if u.idle != nil {
 		u.idle.Stop()
+		u.wakes = time.Time{}
 	}
 	return l
 }
@@ -105,9 +106,6 @@ func (u *unit) hold() (*live, uint64, error) {
 	}
 	l.refs++
 	u.used = time.Now()
-	if u.idle != nil {
-		u.idle.Stop()
-	}
 	return l, u.epoch, nil
 }
 
@@ -129,7 +127,9 @@ func (u *unit) release(l *live) {
 	}
 }
 
-// rest ends a lazy connection that nobody has used for d.
+// rest ends a lazy connection that nobody has used for d. A timer that goes off before
+// that is left alone: setting it anew with every call would cost more than to look once
+// in a while.
 func (u *unit) rest(d time.Duration) {
 	if !u.srv.IsLazy() {
 		return
@@ -140,11 +140,36 @@ func (u *unit) rest(d time.Duration) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	at := time.Now().Add(d)
+	if !u.wakes.IsZero() && !at.Before(u.wakes) {
+		return
+	}
+	u.wakes = at
 	if u.idle == nil {
-		u.idle = time.AfterFunc(d, func() { u.evict(u.srv.KeepAlive) })
+		u.idle = time.AfterFunc(d, u.wake)
 		return
 	}
 	u.idle.Reset(d)
+}
+
+// wake ends a connection that nobody has used for long enough, or looks again when that
+// may be so. While it is in use whoever gives it back sees to that.
+func (u *unit) wake() {
+	u.mu.Lock()
+	u.wakes = time.Time{}
+	inUse := u.live == nil || u.live.refs > 0
+	awaited := u.waiters > 0
+	left := u.srv.KeepAlive - time.Since(u.used)
+	u.mu.Unlock()
+	switch {
+	case inUse:
+	case awaited:
+		u.rest(max(left, time.Second))
+	case left > 0:
+		u.rest(left)
+	default:
+		u.evict(u.srv.KeepAlive)
+	}
 }
 
 // evict closes the connection if nobody has used it for d, and reports whether.

@@ -65,6 +65,7 @@ type unit struct {
 	loseHeart context.CancelFunc // ends interest
 	used      time.Time
 	idle      *time.Timer
+	wakes     time.Time // when idle does; zero when it does not
 	backoff   backoff.ExponentialBackOff
 	notBefore time.Time // no dial before
 }
