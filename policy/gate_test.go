@@ -134,6 +134,9 @@ func TestListing(t *testing.T) {
 	if string(l.Tools[0].Definition) != simpleTool("read") || len(l.Catalog.Tools) != 6 {
 		t.Error("a definition was changed")
 	}
+	if version, err := g.Version(t.Context(), Key{Server: "s"}); err != nil || version != l.Version {
+		t.Errorf("version %q, %v; want %q", version, err, l.Version)
+	}
 	again, ok, err := g.Known(t.Context(), Key{Server: "s"})
 	if !ok || err != nil || len(again.Tools) != 2 || h.lists.Load() != 1 {
 		t.Errorf("%v, %v, %v", again.Tools, ok, err)
@@ -141,6 +144,9 @@ func TestListing(t *testing.T) {
 	g.Configure(configOf(nil, []string{"s"}))
 	if _, err := g.Tools(t.Context(), Key{Server: "s"}); !errors.Is(err, ErrDenied) {
 		t.Errorf("%v, want ErrDenied", err)
+	}
+	if version, err := g.Version(t.Context(), Key{Server: "s"}); !errors.Is(err, ErrDenied) || version != "" {
+		t.Errorf("version %q, %v, want ErrDenied", version, err)
 	}
 }
 

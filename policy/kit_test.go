@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -70,7 +71,7 @@ func (h *fakeHost) Tools(context.Context, host.Key) (host.Catalog, error) {
 		return host.Catalog{}, h.err
 	}
 	h.known, h.at, h.stale, h.old = true, time.Now(), false, nil
-	return host.Catalog{Tools: h.tools, At: h.at}, nil
+	return host.Catalog{Tools: h.tools, At: h.at, Version: wire.Newest}, nil
 }
 
 func (h *fakeHost) Cached(host.Key) (host.Catalog, bool) {
@@ -79,7 +80,7 @@ func (h *fakeHost) Cached(host.Key) (host.Catalog, bool) {
 	if h.old != nil {
 		return *h.old, true
 	}
-	return host.Catalog{Tools: h.tools, At: h.at, Stale: h.stale}, h.known
+	return host.Catalog{Tools: h.tools, At: h.at, Stale: h.stale, Version: wire.Newest}, h.known
 }
 
 func (h *fakeHost) log() []string {

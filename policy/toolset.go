@@ -98,6 +98,16 @@ func (g *Gate) Known(ctx context.Context, k Key) (Listing, bool, error) {
 	return l, err == nil, err
 }
 
+// Version is the revision that a server was last seen to speak, if it may be used;
+// empty when that is not known.
+func (g *Gate) Version(ctx context.Context, k Key) (string, error) {
+	if _, err := g.allow(ctx, k, ""); err != nil {
+		return "", err
+	}
+	c, _ := g.host.Cached(k)
+	return c.Version, nil
+}
+
 func (g *Gate) listing(ctx context.Context, k Key, c host.Catalog) (Listing, error) {
 	r := g.rules.Load()
 	set, err := g.toolset(ctx, g.scopes.of(k), k, c, r.pinMode(k.Server))

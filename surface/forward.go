@@ -33,8 +33,8 @@ func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool str
 		return res.Raw, rt.key, nil
 	}
 	if rt.version == "" {
-		if l, _, err := s.gate.Known(ctx, rt.key); err == nil {
-			rt.version = l.Version
+		if version, err := s.gate.Version(ctx, rt.key); err == nil {
+			rt.version = version
 		}
 	}
 	if wire.Modern(rt.version) {

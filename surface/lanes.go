@@ -157,8 +157,8 @@ func (l *lane) claim() {
 func (s *Surface) route(ctx context.Context, a Agent, k policy.Key, r *Request) (routed, error) {
 	k.Principal = a.Principal
 	own, borrows := s.needs(a, r)
-	listing, _, err := s.gate.Known(ctx, k)
-	out := routed{key: k, version: listing.Version, done: func() {}}
+	version, err := s.gate.Version(ctx, k)
+	out := routed{key: k, version: version, done: func() {}}
 	switch {
 	case err != nil:
 	case own != nil:
