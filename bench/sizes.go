@@ -144,29 +144,36 @@ func servers(ctx context.Context, l *lab) ([]row, error) {
 		}
 	}
 	scores := map[string][]score{}
-	for i := range pick(l, 9, 3) {
+	// Many short rounds: the speed of a machine changes, and those of one turn are
+	// compared with each other.
+	for i := range pick(l, 18, 6) {
 		for k := range all {
 			c := all[(i+k)%len(all)]
-			s, err := round(ctx, c, load{clients: 16, size: 256, tool: "echo", paths: paths[c.name]}, pick(l, time.Second, 400*time.Millisecond))
+			s, err := round(ctx, c, load{clients: 16, size: 256, tool: "echo", paths: paths[c.name]}, pick(l, 500*time.Millisecond, 300*time.Millisecond))
 			if err != nil {
 				return nil, err
 			}
 			scores[c.name] = append(scores[c.name], s)
 		}
 	}
-	most := all[len(all)-1]
-	if err := l.profile(ctx, most, load{clients: 16, size: 256, tool: "echo", paths: paths[most.name]}, "servers"); err != nil {
-		return nil, err
-	}
-	cpu := func(s score) float64 { return s.cpu }
-	base := of(scores[all[0].name], cpu)
-	var rows []row
-	for _, c := range all {
-		v := of(scores[c.name], cpu)
-		rows = append(rows, row{Part: "servers", Name: c.name + " CPU", Value: v, Unit: "µs"})
-		if c.name != all[0].name {
-			rows = append(rows, row{Part: "servers", Name: c.name + " CPU over one server", Value: v / base, Unit: "×", Bar: 1.1})
+	for i, n := range serverCounts() { // to be compared with each other
+		ld := load{clients: 16, size: 256, tool: "echo", paths: paths[all[i].name]}
+		if err := l.profile(ctx, all[i], ld, fmt.Sprintf("servers-%d", n)); err != nil {
+			return nil, err
 		}
+	}
+	var rows []row
+	one := scores[all[0].name]
+	for _, c := range all {
+		rows = append(rows, row{Part: "servers", Name: c.name + " CPU", Value: of(scores[c.name], func(s score) float64 { return s.cpu }), Unit: "µs"})
+		if c.name == all[0].name {
+			continue
+		}
+		var ratios []float64
+		for i, s := range scores[c.name] {
+			ratios = append(ratios, s.cpu/one[i].cpu)
+		}
+		rows = append(rows, row{Part: "servers", Name: c.name + " CPU over one server", Value: median(ratios), Unit: "×", Bar: 1.1})
 	}
 	return rows, nil
 }
