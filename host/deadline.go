@@ -21,14 +21,19 @@ func (e *timeoutError) Is(target error) bool { return target == context.Deadline
 
 // patience is the deadline of one call. It rests while a person is being asked:
 // their time is not the server's.
+//
+// It is a context, too, that ends with its parent or after the deadline, with a
+// *timeoutError as its cause. The real one behind it is made when somebody waits for
+// it; a call over HTTP only wants to be told of its end, see AfterFunc.
 type patience struct {
 	around *patience // of the whole operation that the call is part of; may be nil
 	parent context.Context
 
 	mu      sync.Mutex      // guards what follows
-	ctx     context.Context // nil until somebody needs it
+	ctx     context.Context // the real one, nil until somebody needs it
 	cancel  context.CancelCauseFunc
-	timer   *time.Timer
+	then    func()      // to be called when it ends; nil for nothing
+	timer   *time.Timer // nil until it is used as a context
 	whole   time.Duration
 	left    time.Duration
 	since   time.Time // since when left runs out
@@ -53,21 +58,43 @@ func withPatience(ctx context.Context, d time.Duration, around *patience) (conte
 func (p *patience) context() context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ctx == nil {
-		p.ctx, p.cancel = context.WithCancelCause(p.parent)
-		p.timer = time.AfterFunc(max(p.left-time.Since(p.since), 0), func() { p.cancel(&timeoutError{p.whole}) })
+	if p.timer == nil {
+		p.timer = time.AfterFunc(max(p.left-time.Since(p.since), 0), p.expire)
 	}
-	return p.ctx
+	return p
+}
+
+// expire is the end of the deadline.
+func (p *patience) expire() {
+	p.mu.Lock()
+	p.real() // which knows the cause
+	p.mu.Unlock()
+	p.cancel(&timeoutError{p.whole})
+	p.tell()
 }
 
 func (p *patience) end() {
 	p.mu.Lock()
 	p.ended = true
-	begun := p.ctx != nil
+	timer, cancel := p.timer, p.cancel
 	p.mu.Unlock()
-	if begun {
-		p.timer.Stop()
-		p.cancel(context.Canceled)
+	if timer != nil {
+		timer.Stop()
+	}
+	if cancel != nil {
+		cancel(context.Canceled)
+	}
+	p.tell()
+}
+
+// tell calls what was to be called at the end.
+func (p *patience) tell() {
+	p.mu.Lock()
+	then := p.then
+	p.then = nil
+	p.mu.Unlock()
+	if then != nil {
+		then()
 	}
 }
 

@@ -190,10 +190,9 @@ func (c *Conn) perform(ctx context.Context, x *exchange) ([]byte, error) {
 	if _, posts := c.link.(*httpLink); posts {
 		// The POST ends with the exchange: when the connection is closed, or the
 		// answer comes on the session's own stream.
-		var stop context.CancelFunc
-		wait, stop = context.WithCancel(ctx)
-		defer stop()
-		x.wake = stop
+		e := &ending{caller: ctx}
+		defer e.end()
+		wait, x.wake = e, e.end
 	}
 	if err := c.router.add(x); err != nil {
 		return nil, err
@@ -223,7 +222,7 @@ func (c *Conn) exchange(req Request, version string) (*exchange, error) {
 	}
 	x := &exchange{
 		id: c.nextID.Add(1), version: version, method: req.Method, notify: req.OnNotification, respond: req.OnRequest,
-		reply: make(chan outcome, 1),
+		reply: make(chan *outcome, 1),
 	}
 	m := readMeta(p.Meta)
 	edits := c.metaEdits(p.Meta, &m, version)

@@ -165,16 +165,14 @@ func (c *directConn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) }
 func (t *Transport) roundTrip(req *http.Request, buf *[]byte) (*http.Response, error) {
 	ctx := req.Context()
 	defer func() { _ = req.Body.Close() }() // it is memory
-	n := len(*buf)
-	*buf = append(*buf, make([]byte, req.ContentLength)...)
-	if _, err := io.ReadFull(req.Body, (*buf)[n:]); err != nil {
+	if err := appendBody(buf, req); err != nil {
 		return nil, fmt.Errorf("read the request's body: %w", err)
 	}
 	c, err := t.conn(ctx, req.URL.Host)
 	if err != nil {
 		return nil, endedOr(ctx, err)
 	}
-	stop := context.AfterFunc(ctx, c.interrupt)
+	stop := onEnd(ctx, c.interrupt)
 	if _, err = c.Write(*buf); err == nil {
 		var resp *http.Response
 		if resp, err = c.answer(req); err == nil {
@@ -184,6 +182,26 @@ func (t *Transport) roundTrip(req *http.Request, buf *[]byte) (*http.Response, e
 	stop()
 	_ = c.Close() // the error above is the one to report
 	return nil, endedOr(ctx, err)
+}
+
+// onEnd calls f when ctx ends.
+func onEnd(ctx context.Context, f func()) (stop func() bool) {
+	if e, ok := ctx.(*ending); ok {
+		return e.onEnd(f)
+	}
+	return context.AfterFunc(ctx, f)
+}
+
+// appendBody appends the body of a request.
+func appendBody(buf *[]byte, req *http.Request) error {
+	if p, ok := req.Body.(*payload); ok && len(p.left) == int(req.ContentLength) {
+		*buf = append(*buf, p.left...)
+		return nil
+	}
+	n := len(*buf)
+	*buf = append(*buf, make([]byte, req.ContentLength)...)
+	_, err := io.ReadFull(req.Body, (*buf)[n:])
+	return err
 }
 
 // endedOr is the end of ctx where that is the reason for err.

@@ -20,14 +20,14 @@ type exchange struct {
 	token   []byte      // the caller's progress token, raw; nil when none
 	notify  func(wire.Message)
 	respond Responder
-	reply   chan outcome // one place
-	renewed bool         // it begins a session: one that is gone is not renewed for it
-	wake    func()       // ends a wait elsewhere once the reply is there; may be nil
+	reply   chan *outcome // one place
+	renewed bool          // it begins a session: one that is gone is not renewed for it
+	wake    func()        // ends a wait elsewhere once the reply is there; may be nil
 }
 
 // end gives x its outcome. Whoever took x out of the router calls it, once.
 func (x *exchange) end(o outcome) {
-	x.reply <- o
+	x.reply <- &o
 	if x.wake != nil {
 		x.wake()
 	}

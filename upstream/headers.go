@@ -17,7 +17,8 @@ type headerTable struct {
 // requestHeader mirrors what intermediaries may look at: method, name, and the
 // annotated arguments of a tool.
 func (c *Conn) requestHeader(method string, p *wire.Params) http.Header {
-	h := http.Header{wire.HeaderMethod: {method}}
+	h := make(http.Header, headerRoom)
+	h[wire.HeaderMethod] = []string{method}
 	if name, ok := p.NameFor(method); ok {
 		h[wire.HeaderName] = []string{wire.EncodeHeader(name)}
 	}

@@ -1,11 +1,11 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -89,6 +89,7 @@ func (l *httpLink) exchange(ctx context.Context, x *exchange) (wire.Message, err
 	if session, err = l.renew(ctx, session); err != nil {
 		return wire.Message{}, err
 	}
+	x.header = maps.Clone(x.header) // the first may still be read
 	return l.try(ctx, x, session)
 }
 
@@ -115,28 +116,50 @@ func (l *httpLink) try(ctx context.Context, x *exchange, session *string) (wire.
 
 // drain reads what is left of a short body, so that the connection can be kept.
 func drain(body io.ReadCloser) {
+	if b, direct := body.(*directBody); direct && b.c == nil {
+		return // everything is read
+	}
 	_, _ = io.CopyN(io.Discard, body, 4096)
 	_ = body.Close()
 }
 
+// post sends a message. The header is its own from now on; nil for none.
 func (l *httpLink) post(ctx context.Context, body []byte, header http.Header, version string, session *string) (*http.Response, error) {
 	if l.to == nil {
 		_, err := url.Parse(l.c.server.URL)
 		return nil, l.transport("connect", false, urlCause(err))
 	}
 	req := l.to.WithContext(ctx)
-	req.Header = make(http.Header, 8)
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	req.Body, _ = req.GetBody()
-	req.ContentLength = int64(len(body))
-	l.setHeader(req, version, session)
-	for name, values := range header {
-		req.Header[name] = values
+	if req.Header = header; header == nil {
+		req.Header = make(http.Header, headerRoom)
 	}
+	text := &payload{text: body, left: body}
+	req.Body, req.GetBody, req.ContentLength = text, text.again, int64(len(body))
+	l.setHeader(req, version, session)
 	req.Header["Content-Type"] = typeJSON
 	req.Header["Accept"] = acceptBoth
 	return l.do(req)
 }
+
+// headerRoom is how many headers a request has, about.
+const headerRoom = 8
+
+// payload is the body of a request: a text that is in memory.
+type payload struct{ text, left []byte }
+
+func (p *payload) Read(to []byte) (int, error) {
+	if len(p.left) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(to, p.left)
+	p.left = p.left[n:]
+	return n, nil
+}
+
+func (p *payload) Close() error { return nil }
+
+// again is the body for another attempt.
+func (p *payload) again() (io.ReadCloser, error) { return &payload{text: p.text, left: p.text}, nil }
 
 // Values of headers that are always the same.
 var (
@@ -144,19 +167,21 @@ var (
 	acceptBoth = []string{"application/json, text/event-stream"}
 )
 
-// setHeader puts on what every request carries: configured headers first, so that
-// they cannot replace the protocol's own.
+// setHeader puts on what every request carries. Configured headers do not replace
+// the protocol's own.
 func (l *httpLink) setHeader(req *http.Request, version string, session *string) {
 	if len(l.c.server.Headers) > 0 {
+		own := maps.Clone(req.Header)
 		for _, name := range sortedKeys(l.c.server.Headers) {
 			req.Header.Set(name, l.c.server.Headers[name])
 		}
+		maps.Copy(req.Header, own)
 	}
 	if version != "" {
-		req.Header.Set(wire.HeaderVersion, version)
+		req.Header[wire.HeaderVersion] = []string{version}
 	}
 	if session != nil && !wire.Modern(version) {
-		req.Header.Set(wire.HeaderSession, *session)
+		req.Header[wire.HeaderSession] = []string{*session}
 	}
 }
 
@@ -229,7 +254,7 @@ func (l *httpLink) transport(op string, written bool, err error) error {
 
 // read turns an HTTP answer into the response to x.
 func (l *httpLink) read(ctx context.Context, resp *http.Response, x *exchange) (wire.Message, error) {
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	kind := mediaType(resp.Header)
 	if resp.StatusCode == http.StatusOK && kind == "text/event-stream" {
 		return l.readStream(ctx, resp, x)
 	}
@@ -252,6 +277,16 @@ func (l *httpLink) read(ctx context.Context, resp *http.Response, x *exchange) (
 		return wire.Message{}, l.status(resp, "JSON that is no MCP answer")
 	}
 	return m, err
+}
+
+// mediaType is the kind of a body, without parameters.
+func mediaType(h http.Header) string {
+	said := h.Get("Content-Type")
+	if said == "application/json" || said == "text/event-stream" {
+		return said
+	}
+	kind, _, _ := mime.ParseMediaType(said)
+	return kind
 }
 
 // refused recognises the answers that say something about us, not about the
