@@ -48,7 +48,7 @@ func Main() {
 	runtime.LockOSThread()
 	// Not os.Exit: a shim has no exit handlers worth waiting for, and the race
 	// detector's would sleep.
-	syscall.Exit(shim(os.NewFile(shimLink, "link")))
+	syscall.Exit(shim())
 }
 
 // Self returns the value for Options.Shim that names this very program. It stays
@@ -56,12 +56,16 @@ func Main() {
 func Self() string { return "/proc/self/exe" }
 
 // shim runs one child and outlives all it starts.
-func shim(link *os.File) int {
-	events := make(chan event, 16)
-	if err := becomeReaper(events); err != nil {
+func shim() int {
+	if err := becomeReaper(); err != nil {
 		return shimFailed
 	}
-	kind, body, err := readFrame(link)
+	events := make(chan event, 16)
+	heard := ignores()
+	if heard {
+		hear(events)
+	}
+	kind, body, err := readFrame(plain(shimLink))
 	if err != nil || kind != frameSpec {
 		return shimFailed
 	}
@@ -74,14 +78,19 @@ func shim(link *os.File) int {
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
-		_ = writeNumber(link, frameFailed, int(errnoOf(err))) // a dead host needs no answer
+		_ = writeNumber(plain(shimLink), frameFailed, int(errnoOf(err))) // a dead host needs no answer
 		return shimNotExeced
 	}
-	letGo()
 	t := &shimTree{pid: pid}
-	if err := writeNumber(link, framePid, pid); err != nil {
+	if err := writeNumber(plain(shimLink), framePid, pid); err != nil {
 		events <- eventOrphaned
 	}
+	letGo()
+	if !heard {
+		hear(events)
+	}
+	_ = unix.SetNonblock(shimLink, true) // else it takes a thread to listen
+	link := os.NewFile(shimLink, "link")
 	go listen(link, events)
 	l := &ladder{tree: t, grace: s.grace, kill: s.kill}
 	l.run(events)
@@ -89,9 +98,31 @@ func shim(link *os.File) int {
 	return exitCode(t.status)
 }
 
-// becomeReaper makes orphans of the tree come to this process, keeps every
-// descriptor but the standard three from the child, and turns signals into events.
-func becomeReaper(events chan<- event) error {
+// plain is a descriptor that blocks, for as long as there is nothing else to do: the
+// poller, and the threads that come with it, are not needed to start a child.
+type plain int
+
+func (p plain) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(p), b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+// Write is for frames that are smaller than any buffer between two processes.
+func (p plain) Write(b []byte) (int, error) { return unix.Write(int(p), b) }
+
+// becomeReaper makes orphans of the tree come to this process, and keeps every
+// descriptor but the standard three from the child.
+func becomeReaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
@@ -103,10 +134,25 @@ func becomeReaper(events chan<- event) error {
 		_, _ = unix.Write(comm, []byte(shimName))
 		_ = unix.Close(comm)
 	}
+	return nil
+}
 
-	// Handled and not ignored: what a process ignores, its child ignores too.
+// stopSignals make the shim stop its child.
+func stopSignals() []os.Signal {
+	return []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+}
+
+// ignores says whether a signal is ignored, as nohup does: what a process ignores, its
+// child ignores too, so it has to be handled before there is one.
+func ignores() bool { return slices.ContainsFunc(stopSignals(), signal.Ignored) }
+
+// hear turns signals into events. It takes the runtime as long as to start the child,
+// which therefore comes first where possible. An end of the child meanwhile is not
+// missed, because the ladder begins with a look at the tree; a signal ends this process
+// then, and with it the child.
+func hear(events chan<- event) {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(signals, append(stopSignals(), syscall.SIGCHLD)...)
 	go func() {
 		for sig := range signals {
 			if sig == syscall.SIGCHLD {
@@ -116,7 +162,6 @@ func becomeReaper(events chan<- event) error {
 			}
 		}
 	}()
-	return nil
 }
 
 // letGo gives up the pipes, which now are the child's alone: with a copy here,

@@ -1,8 +1,12 @@
 package process
 
 import (
+	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -76,4 +80,22 @@ func TestRestlessTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("stopped after %v", time.Since(begin))
+}
+
+// What the host ignores, as under nohup, its children do not: they could not be
+// stopped by it.
+func TestIgnoredSignals(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGTERM)
+	defer signal.Reset(syscall.SIGHUP, syscall.SIGTERM)
+	opt := testOptions(mark(t), Self(), "")
+	opt.Command, opt.Args = "grep", []string{"SigIgn", "/proc/self/status"}
+	c := start(t, opt)
+	out, err := io.ReadAll(c.Stdout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignored, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(string(out), "SigIgn:")), 16, 64)
+	if err != nil || ignored&(1<<(syscall.SIGHUP-1)|1<<(syscall.SIGTERM-1)) != 0 {
+		t.Errorf("the child ignores %q, %v", out, err)
+	}
 }
