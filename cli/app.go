@@ -31,11 +31,6 @@ type app struct {
 
 // commands adds every command, in the order of the help text.
 func (a *app) commands(root *cobra.Command) {
-	root.AddGroup(
-		&cobra.Group{ID: "use", Title: "Use servers:"},
-		&cobra.Group{ID: "run", Title: "Look after servers:"},
-		&cobra.Group{ID: "config", Title: "Configure:"},
-	)
 	root.AddCommand(
 		newCmdLogin(a), newCmdLogout(a), newCmdAuth(a), newCmdServe(a), newCmdConsole(a), newCmdToken(a), newCmdSurface(a),
 		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdSearch(a), newCmdDiscover(a), newCmdDemo(a), newCmdFake(), newCmdTorture(a), newCmdTortureChild(),

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/config"
 )
@@ -261,6 +262,23 @@ func TestListFitsTerminal(t *testing.T) {
 		if n := columns(strings.TrimRight(line, "\n")); n > 100 {
 			t.Errorf("%d columns: %s", n, line)
 		}
+	}
+}
+
+// TestRootFor: the command that is made alone is the one of the whole tree.
+func TestRootFor(t *testing.T) {
+	var texts []string
+	for _, build := range []func(*app) *cobra.Command{newRoot, func(a *app) *cobra.Command { return rootFor(a, []string{"call"}) }} {
+		var out strings.Builder
+		root := build(&app{io: IO{Out: &out, Err: &out}})
+		root.SetArgs([]string{"call", "--help"})
+		if err := root.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, out.String())
+	}
+	if diff := cmp.Diff(texts[0], texts[1]); diff != "" || !strings.Contains(texts[0], "SERVER TOOL") {
+		t.Errorf("help of call, whole tree against alone:\n%s", diff)
 	}
 }
 

@@ -31,7 +31,7 @@ func Run(ctx context.Context, args []string, w IO) int {
 	a := &app{io: w}
 	defer a.close()
 	go a.whileHungUp(ctx, end)
-	root := newRoot(a)
+	root := rootFor(a, args)
 	root.SetArgs(courierWords(root, args))
 	err := root.ExecuteContext(ctx)
 	a.report(err)
@@ -55,7 +55,26 @@ func (a *app) whileHungUp(ctx context.Context, end context.CancelFunc) {
 	}
 }
 
+// rootFor is newRoot with what args need of it: what scripts run over and over does not
+// wait for forty other commands to be made.
+func rootFor(a *app, args []string) *cobra.Command {
+	if len(args) == 0 || args[0] != "call" {
+		return newRoot(a)
+	}
+	root := bareRoot(a)
+	root.AddCommand(newCmdCall(a))
+	root.CompletionOptions.DisableDefaultCmd = true
+	return root
+}
+
+// newRoot is the command with all its subcommands.
 func newRoot(a *app) *cobra.Command {
+	root := bareRoot(a)
+	a.commands(root)
+	return root
+}
+
+func bareRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "usher",
 		Short: "One host for all your MCP servers",
@@ -81,10 +100,14 @@ keeps them healthy, guards what may be called, and shows them as one.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef(c.CommandPath()+" --help", "%v", err)
 	})
+	root.AddGroup(
+		&cobra.Group{ID: "use", Title: "Use servers:"},
+		&cobra.Group{ID: "run", Title: "Look after servers:"},
+		&cobra.Group{ID: "config", Title: "Configure:"},
+	)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "use this `file` instead of the user and project files")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more about what happens and why")
-	a.commands(root)
 	return root
 }
 
