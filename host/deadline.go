@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/ending"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -21,19 +22,12 @@ func (e *timeoutError) Is(target error) bool { return target == context.Deadline
 
 // patience is the deadline of one call. It rests while a person is being asked:
 // their time is not the server's.
-//
-// It is a context, too, that ends with its parent or after the deadline, with a
-// *timeoutError as its cause. The real one behind it is made when somebody waits for
-// it; a call over HTTP only wants to be told of its end, see AfterFunc.
 type patience struct {
 	around *patience // of the whole operation that the call is part of; may be nil
-	parent context.Context
+	ctx    ending.Context
 
-	mu      sync.Mutex      // guards what follows
-	ctx     context.Context // the real one, nil until somebody needs it
-	cancel  context.CancelCauseFunc
-	then    func()      // to be called when it ends; nil for nothing
-	timer   *time.Timer // nil until it is used as a context
+	mu      sync.Mutex // guards what follows
+	timer   *time.Timer
 	whole   time.Duration
 	left    time.Duration
 	since   time.Time // since when left runs out
@@ -44,7 +38,7 @@ type patience struct {
 // newPatience is a deadline after d. It costs next to nothing until its context is
 // asked for. end must be called.
 func newPatience(parent context.Context, d time.Duration, around *patience) *patience {
-	return &patience{around: around, parent: parent, whole: d, left: d, since: time.Now()}
+	return &patience{around: around, ctx: ending.Under(parent), whole: d, left: d, since: time.Now()}
 }
 
 // withPatience returns a context that ends after d, with a *timeoutError as its
@@ -59,43 +53,19 @@ func (p *patience) context() context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer == nil {
-		p.timer = time.AfterFunc(max(p.left-time.Since(p.since), 0), p.expire)
+		p.timer = time.AfterFunc(max(p.left-time.Since(p.since), 0), func() { p.ctx.End(&timeoutError{p.whole}) })
 	}
-	return p
-}
-
-// expire is the end of the deadline.
-func (p *patience) expire() {
-	p.mu.Lock()
-	p.real() // which knows the cause
-	p.mu.Unlock()
-	p.cancel(&timeoutError{p.whole})
-	p.tell()
+	return &p.ctx
 }
 
 func (p *patience) end() {
 	p.mu.Lock()
 	p.ended = true
-	timer, cancel := p.timer, p.cancel
+	if p.timer != nil {
+		p.timer.Stop()
+	}
 	p.mu.Unlock()
-	if timer != nil {
-		timer.Stop()
-	}
-	if cancel != nil {
-		cancel(context.Canceled)
-	}
-	p.tell()
-}
-
-// tell calls what was to be called at the end.
-func (p *patience) tell() {
-	p.mu.Lock()
-	then := p.then
-	p.then = nil
-	p.mu.Unlock()
-	if then != nil {
-		then()
-	}
+	p.ctx.End(nil)
 }
 
 func (p *patience) rest() {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/ending"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/process"
@@ -190,9 +191,9 @@ func (c *Conn) perform(ctx context.Context, x *exchange) ([]byte, error) {
 	if _, posts := c.link.(*httpLink); posts {
 		// The POST ends with the exchange: when the connection is closed, or the
 		// answer comes on the session's own stream.
-		e := &ending{caller: ctx}
-		defer e.end()
-		wait, x.wake = e, e.end
+		e := ending.Under(ctx)
+		defer e.End(nil)
+		wait, x.wake = &e, func() { e.End(nil) }
 	}
 	if err := c.router.add(x); err != nil {
 		return nil, err

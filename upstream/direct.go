@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/ending"
 )
 
 // maxDirectBody is what is written before anything is read. More could wait for a
@@ -172,7 +174,7 @@ func (t *Transport) roundTrip(req *http.Request, buf *[]byte) (*http.Response, e
 	if err != nil {
 		return nil, endedOr(ctx, err)
 	}
-	stop := onEnd(ctx, c.interrupt)
+	stop := ending.AfterFunc(ctx, c.interrupt)
 	if _, err = c.Write(*buf); err == nil {
 		var resp *http.Response
 		if resp, err = c.answer(req); err == nil {
@@ -182,14 +184,6 @@ func (t *Transport) roundTrip(req *http.Request, buf *[]byte) (*http.Response, e
 	stop()
 	_ = c.Close() // the error above is the one to report
 	return nil, endedOr(ctx, err)
-}
-
-// onEnd calls f when ctx ends.
-func onEnd(ctx context.Context, f func()) (stop func() bool) {
-	if e, ok := ctx.(*ending); ok {
-		return e.onEnd(f)
-	}
-	return context.AfterFunc(ctx, f)
 }
 
 // appendBody appends the body of a request.

@@ -14,7 +14,7 @@ type rule struct {
 
 // everywhere may be imported by any room.
 var everywhere = rule{
-	ours: []string{"internal/jsonx", "internal/wire", "event"},
+	ours: []string{"internal/jsonx", "internal/wire", "internal/ending", "event"},
 	theirs: []string{
 		"golang.org/x/sync",
 		"=go.opentelemetry.io/otel", // the API; its SDK lies below the same path
@@ -33,6 +33,7 @@ var everywhere = rule{
 // with vault and auth beside it, and each heavy dependency has one home.
 var rooms = map[string]rule{
 	"internal/jsonx":  {theirs: []string{"github.com/go-json-experiment/json/jsontext"}},
+	"internal/ending": {},
 	"internal/wire":   {ours: []string{"internal/jsonx"}},
 	"event":           {},
 	"internal/meter":  {theirs: []string{"golang.org/x/sys"}},
