@@ -136,10 +136,10 @@ func servers(ctx context.Context, l *lab) ([]row, error) {
 			paths[name] = append(paths[name], fmt.Sprintf("servers/echo%d/mcp", i))
 		}
 		all = append(all, contestant{name, c, ""})
-		// Every server many times, so that all are connected and nothing is still
-		// being learned: each has budgets and a login state of its own.
-		warm := load{url: c.url, paths: paths[name], clients: 1, size: 256, tool: "echo"}
-		if err := warm.times(ctx, n*pick(l, 64, 8)); err != nil {
+		// Every server some hundred times, so that all are connected and nothing is
+		// still being learned: each has budgets and a login state of its own.
+		warm := load{clients: 16, size: 256, tool: "echo", paths: paths[name]}
+		if _, err := round(ctx, all[len(all)-1], warm, max(time.Second, time.Duration(n)*pick(l, 25*time.Millisecond, 3*time.Millisecond))); err != nil {
 			return nil, err
 		}
 	}

@@ -169,7 +169,14 @@ func (r *shimmed) giveUp() {
 
 func (r *shimmed) wait() (exit, left error) {
 	status, err := r.result()
-	_, waitErr := r.shim.Wait()
+	var waitErr error
+	if err == nil {
+		// All that it guarded is gone and it leaves by itself. Nobody has to wait
+		// until the system has taken it apart.
+		go func() { _, _ = r.shim.Wait() }()
+	} else {
+		_, waitErr = r.shim.Wait()
+	}
 	r.link.Close()
 
 	r.mu.Lock()
@@ -180,7 +187,7 @@ func (r *shimmed) wait() (exit, left error) {
 	gaveUp := r.gaveUp
 	r.mu.Unlock()
 
-	if err == nil && waitErr == nil {
+	if err == nil {
 		return outcome(status), nil
 	}
 	// The shim was killed. Its child has the parent-death signal; the rest of
