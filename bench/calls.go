@@ -275,9 +275,12 @@ func (l *lab) profile(ctx context.Context, c contestant, ld load, name string) e
 		_, err := round(ctx, c, ld, time.Duration(seconds)*time.Second)
 		failed <- err
 	}()
-	err := l.fetchProfile(ctx, c, fmt.Sprintf("profile?seconds=%d", seconds-1), name+".cpu.prof")
+	err := l.fetchProfile(ctx, c, fmt.Sprintf("profile?seconds=%d", seconds-2), name+".cpu.prof")
 	if err == nil {
 		err = l.fetchProfile(ctx, c, "allocs", name+".allocs.prof")
+	}
+	if err == nil {
+		err = l.fetchProfile(ctx, c, "trace?seconds=1", name+".trace") // who waited for whom
 	}
 	return errors.Join(err, <-failed)
 }

@@ -107,6 +107,7 @@ func serveFigures() (url string, err error) {
 	})
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	go func() { _ = http.Serve(l, mux) }() // for as long as the process lives
 	return "http://" + l.Addr().String(), nil
 }

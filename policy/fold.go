@@ -111,8 +111,9 @@ func lookalike(r rune) string {
 func letter(n rune) rune { return 'a' + n%26 }
 
 // imitations are characters that are taken for ASCII letters, and in the same order
-// what they are taken for. Both are made from one table, which lists for each ASCII text the letters with diacritics, of the Greek, Cyrillic,
-// Armenian and Cherokee scripts, and the letter-like signs that resemble it.
+// what they are taken for. Both are made from one table, which lists for each ASCII text
+// the letters with diacritics, of the Greek, Cyrillic, Armenian and Cherokee scripts, and
+// the letter-like signs that resemble it.
 var imitations = sync.OnceValues(func() (string, []string) {
 	var from strings.Builder
 	var to []string
