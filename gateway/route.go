@@ -203,6 +203,9 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, id Identity, e *e
 		return
 	}
 	defer u.calls.Add(-1)
+	agent := agentOf(r)
+	agent.expect()
+	defer agent.done()
 	body, status := g.readBody(w, r)
 	if status != 0 {
 		http.Error(w, http.StatusText(status), status)

@@ -38,6 +38,7 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener, h http.Handler) err
 		defer under.Done()
 		h.ServeHTTP(w, r)
 	}))
+	srv.ConnContext = withConn
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(limitListener(l, g.opt.MaxConns)) }()
 	var err error
@@ -85,22 +86,10 @@ func (l *limited) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &slotted{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
+	return &agentConn{Conn: c, closed: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
 func (l *limited) Close() error {
 	l.once.Do(func() { close(l.done) })
 	return l.Listener.Close()
-}
-
-// slotted gives its slot back when it is closed.
-type slotted struct {
-	net.Conn
-	free func()
-}
-
-func (c *slotted) Close() error {
-	err := c.Conn.Close()
-	c.free()
-	return err
 }
