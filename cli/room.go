@@ -1,11 +1,12 @@
 package cli
 
 import (
+	"net"
 	"os"
 	"runtime"
 	"runtime/debug"
 	gauges "runtime/metrics"
-	"sync/atomic"
+	"sync"
 )
 
 // leastHeap is the size up to which a gateway's heap may always grow before garbage
@@ -21,31 +22,85 @@ const (
 	roomPer   = 96 << 10
 )
 
-// keepRoom has garbage collected no earlier than at the size of roomFor, until stop is
-// called. From there on it is as usual, and whoever sets GOGC has decided already. open
-// is how many servers are connected.
-func keepRoom(open func() int) (stop func()) {
-	if os.Getenv("GOGC") != "" {
-		return func() {}
+// What an agent's connection keeps, about, and after how many new ones that is taken
+// into account. Waiting for the next collection would be too late when many come at
+// once: until it is noticed, the heap would grow by a multiple of what they keep.
+const (
+	agentKeeps = 48 << 10
+	someAgents = 16
+)
+
+// room has garbage collected no earlier than at the size of roomFor, until stop is
+// called. From there on it is as usual, and whoever sets GOGC has decided already.
+type room struct {
+	open func() int // how many servers are connected
+
+	mu      sync.Mutex // guards what follows
+	percent int
+	agents  int // that came since the last collection
+	stopped bool
+}
+
+func keepRoom(open func() int) *room {
+	r := &room{open: open, percent: 100, stopped: os.Getenv("GOGC") != ""}
+	if !r.stopped {
+		r.watch()
 	}
-	var stopped atomic.Bool
-	var collected func(int)
-	last := 100
-	watch := func() { runtime.AddCleanup(new([16]byte), collected, 0) }
-	collected = func(int) { // after every collection, one at a time
-		if stopped.Load() {
-			debug.SetGCPercent(100)
-			return
-		}
-		live, scanned := heap()
-		if next := percentFor(live, scanned, roomFor(open())); next != last {
-			last = next
-			debug.SetGCPercent(next)
-		}
-		watch()
+	return r
+}
+
+// watch has collected called after the next collection.
+func (r *room) watch() { runtime.AddCleanup(new([16]byte), (*room).collected, r) }
+
+func (r *room) collected() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		debug.SetGCPercent(100)
+		return
 	}
-	watch()
-	return func() { stopped.Store(true) }
+	r.agents = 0
+	r.adjust()
+	r.watch()
+}
+
+// agent tells of a new connection of an agent.
+func (r *room) agent() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.agents++; r.agents%someAgents == 0 && !r.stopped {
+		r.adjust()
+	}
+}
+
+// adjust sets the percentage anew; it needs mu.
+func (r *room) adjust() {
+	live, scanned := heap()
+	more := uint64(r.agents) * agentKeeps
+	if next := percentFor(live+more, scanned+more, roomFor(r.open())); next != r.percent {
+		r.percent = next
+		debug.SetGCPercent(next)
+	}
+}
+
+func (r *room) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+}
+
+// roomListener tells a room of new connections.
+type roomListener struct {
+	net.Listener
+	room *room
+}
+
+func (l *roomListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.room.agent()
+	}
+	return c, err
 }
 
 // roomFor is the size up to which the heap may grow.

@@ -52,10 +52,21 @@ func TestKeepRoom(t *testing.T) {
 		}
 		t.Fatalf("the percentage stays %d", percent())
 	}
-	stop := keepRoom(func() int { return 0 })
-	live, scanned := heap()
-	want := percentFor(live, scanned, leastHeap)
-	until(func(p int) bool { return want == 100 || p > 100 })
-	stop()
+	// Of a size that leaves room whatever other tests keep.
+	many := int(2 * (32 << 20) / roomPer)
+	live, _ := heap()
+	many += int(4 * live / roomPer)
+	r := keepRoom(func() int { return many })
+	until(func(p int) bool { return p > 100 })
+	// Agents that come are counted before the next collection, and then as what they
+	// really keep.
+	for range 4 * many * roomPer / agentKeeps {
+		r.agent()
+	}
+	if p := percent(); p != 100 {
+		t.Errorf("after many agents came: %d %%", p)
+	}
+	until(func(p int) bool { return p > 100 })
+	r.stop()
 	until(func(p int) bool { return p == 100 })
 }

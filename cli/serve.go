@@ -106,13 +106,14 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return usagef("usher serve --help", "%v", err)
 	}
-	defer keepRoom(func() int { return h.Stats().Host.Open })()
+	room := keepRoom(func() int { return h.Stats().Host.Open })
+	defer room.stop()
 	return a.whileSteered(h, func() error {
 		defer a.followFiles(ctx, h)()
 		if g.HTTP == "" {
 			return a.serveStdio(ctx, h, o)
 		}
-		return a.serveHTTP(ctx, h, o, g.HTTP, who)
+		return a.serveHTTP(ctx, h, o, g.HTTP, who, room)
 	})
 }
 
@@ -166,7 +167,7 @@ func chosenView(h *usher.Host, o serveOptions) (surface.View, error) {
 	return view, nil
 }
 
-func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr string, who gateway.Authenticator) error {
+func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr string, who gateway.Authenticator, room *room) error {
 	if err := gateway.CheckListen(addr, who != nil); err != nil {
 		return withHint(err, "usher serve --http %s --auth token, then: usher token mint", addr)
 	}
@@ -207,7 +208,7 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 			}
 		}()
 	}
-	return g.Serve(ctx, l, mux)
+	return g.Serve(ctx, &roomListener{l, room}, mux)
 }
 
 // gatewayMux serves a gateway, and takes the answers of consent pages beside it.
