@@ -56,9 +56,13 @@ func callOne(name, arguments string) func(context.Context, session, details) err
 }
 
 // listThenCall lists the tools and calls one, whether or not the list worked: a
-// person who is refused tries again.
+// person who is refused tries again. Who was let in looks once more, since usher keeps
+// its connection where the reference clients ask for one each time.
 func listThenCall(ctx context.Context, s session, d details) error {
-	return errors.Join(listTools(ctx, s, d), call(ctx, s, "test-tool", []byte(`{}`)))
+	if err := errors.Join(listTools(ctx, s, d), call(ctx, s, "test-tool", []byte(`{}`))); err != nil {
+		return err
+	}
+	return listTools(ctx, s, d)
 }
 
 // echoState calls tools that answer with a state to be sent back. One of them
