@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -247,7 +246,7 @@ func (h *Host) connection(o *Options) func(host.Key) upstream.Options {
 			ClientName: o.ClientName, ClientVersion: o.ClientVersion, Capabilities: o.Capabilities,
 			Stderr: h.rings.of(k), Tracer: o.Tracer,
 		}
-		if server, _, _ := strings.Cut(o.First, "@"); server == k.Server {
+		if k.Server == auth.ParseAccount("", o.First).Server {
 			opt.Spare = h.spare
 		}
 		if s := h.surface.Load(); s != nil {
@@ -262,8 +261,7 @@ func (h *Host) connection(o *Options) func(host.Key) upstream.Options {
 // nothing and does nothing before it is told to, so it does not matter yet whether
 // policy lets the child start.
 func spareFor(o *Options) *process.Spare {
-	name, _, _ := strings.Cut(o.First, "@")
-	srv, ok := o.Config.Server(name)
+	srv, ok := o.Config.Server(auth.ParseAccount("", o.First).Server)
 	if !ok || srv.Transport != config.TransportStdio || srv.Disabled || srv.Problem != nil {
 		return nil
 	}

@@ -30,13 +30,13 @@ type metrics struct {
 
 	current atomic.Pointer[func() *config.Config] // whose servers may be labels
 	mu      sync.Mutex                            // held while counted is replaced
-	counted atomic.Pointer[map[ending]series]     // never changed, only replaced
+	counted atomic.Pointer[map[fate]series]       // never changed, only replaced
 }
 
-// ending is how calls of a server end.
-type ending struct{ server, outcome string }
+// fate is how calls of a server end.
+type fate struct{ server, outcome string }
 
-// series is what an ending is counted in: found once, then only added to.
+// series is what a fate is counted in: found once, then only added to.
 type series struct {
 	calls *meter.Counter
 	took  *meter.Histogram
@@ -51,7 +51,7 @@ func newMetrics(cfg *config.Config) *metrics {
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}, "server"),
 	}
 	m.follow(func() *config.Config { return cfg })
-	m.counted.Store(&map[ending]series{})
+	m.counted.Store(&map[fate]series{})
 	r.Info("usher_build_info", "Always 1; the version is a label.", "version", Version().Number)
 	r.AddRuntime()
 	r.AddProcess()
@@ -63,16 +63,16 @@ func (m *metrics) follow(current func() *config.Config) { m.current.Store(&curre
 
 // onCall counts a finished call.
 func (m *metrics) onCall(f policy.Finished) {
-	s, ok := (*m.counted.Load())[ending{f.Key.Server, f.Outcome}]
+	s, ok := (*m.counted.Load())[fate{f.Key.Server, f.Outcome}]
 	if !ok {
-		s = m.find(ending{f.Key.Server, f.Outcome})
+		s = m.find(fate{f.Key.Server, f.Outcome})
 	}
 	s.calls.Inc()
 	s.took.Observe(f.Took.Seconds())
 }
 
-// find returns the series of an ending that has none of its own yet.
-func (m *metrics) find(e ending) series {
+// find returns the series of a fate that has none of its own yet.
+func (m *metrics) find(e fate) series {
 	cfg := (*m.current.Load())()
 	if !slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return s.Name == e.server }) {
 		e.server = otherServer

@@ -188,8 +188,8 @@ func (t *Transport) roundTrip(req *http.Request, buf *[]byte) (*http.Response, e
 
 // appendBody appends the body of a request.
 func appendBody(buf *[]byte, req *http.Request) error {
-	if p, ok := req.Body.(*payload); ok && len(p.left) == int(req.ContentLength) {
-		*buf = append(*buf, p.left...)
+	if p, ok := req.Body.(*payload); ok && p.Len() == len(p.text) && req.ContentLength == p.Size() {
+		*buf = append(*buf, p.text...)
 		return nil
 	}
 	n := len(*buf)

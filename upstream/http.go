@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (l *httpLink) post(ctx context.Context, body []byte, header http.Header, ve
 	if req.Header = header; header == nil {
 		req.Header = make(http.Header, headerRoom)
 	}
-	text := &payload{text: body, left: body}
+	text := newPayload(body)
 	req.Body, req.GetBody, req.ContentLength = text, text.again, int64(len(body))
 	l.setHeader(req, version, session)
 	req.Header["Content-Type"] = typeJSON
@@ -145,21 +146,21 @@ func (l *httpLink) post(ctx context.Context, body []byte, header http.Header, ve
 const headerRoom = 8
 
 // payload is the body of a request: a text that is in memory.
-type payload struct{ text, left []byte }
+type payload struct {
+	bytes.Reader
+	text []byte
+}
 
-func (p *payload) Read(to []byte) (int, error) {
-	if len(p.left) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(to, p.left)
-	p.left = p.left[n:]
-	return n, nil
+func newPayload(text []byte) *payload {
+	p := &payload{text: text}
+	p.Reset(text)
+	return p
 }
 
 func (p *payload) Close() error { return nil }
 
 // again is the body for another attempt.
-func (p *payload) again() (io.ReadCloser, error) { return &payload{text: p.text, left: p.text}, nil }
+func (p *payload) again() (io.ReadCloser, error) { return newPayload(p.text), nil }
 
 // Values of headers that are always the same.
 var (

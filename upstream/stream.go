@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"mime"
 	"net/http"
 	"sync"
 	"time"
@@ -174,7 +173,7 @@ func (l *httpLink) get(ctx context.Context, lastID string) (*http.Response, erro
 	if err != nil {
 		return nil, err
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	kind := mediaType(resp.Header)
 	if resp.StatusCode == http.StatusOK && kind == "text/event-stream" {
 		return resp, nil
 	}
