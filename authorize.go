@@ -21,7 +21,7 @@ func account(k host.Key) auth.Account {
 }
 
 // Authorize puts the account's credential on a request.
-func (a *authorizer) Authorize(ctx context.Context, k host.Key, srv config.Server, req *http.Request) error {
+func (a *authorizer) Authorize(ctx context.Context, k host.Key, srv *config.Server, req *http.Request) error {
 	return needsLogin(a.engine.Authorize(ctx, account(k), srv, req))
 }
 

@@ -29,7 +29,7 @@ const (
 // alone. When only a person can help, the error is a [*NeedsLoginError].
 //
 // srv is the server's definition with its placeholders filled in.
-func (e *Engine) Authorize(ctx context.Context, a Account, srv config.Server, req *http.Request) error {
+func (e *Engine) Authorize(ctx context.Context, a Account, srv *config.Server, req *http.Request) error {
 	if req.Header.Get("Authorization") != "" {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (e *Engine) prove(g *grant, req *http.Request) error {
 }
 
 // usable returns a grant to act with, renewed if need be; nil when there is none.
-func (e *Engine) usable(ctx context.Context, a Account, srv config.Server) (*grant, error) {
+func (e *Engine) usable(ctx context.Context, a Account, srv *config.Server) (*grant, error) {
 	g, err := e.current(ctx, a)
 	if g == nil || err != nil {
 		return nil, err
@@ -82,16 +82,16 @@ func (e *Engine) usable(ctx context.Context, a Account, srv config.Server) (*gra
 	if reason := e.verdicts.standing(a, g.Generation); reason != "" {
 		return nil, needsLogin(a, "%s", reason)
 	}
-	if g.Ended != nil || now.Before(e.due(g)) || !canRenew(g, srv) {
+	if g.Ended != nil || now.Before(e.due(g)) || !canRenew(g, *srv) {
 		// A token that is past its life and cannot be renewed is still tried: clocks
 		// differ, and the server has the last word.
 		return g, nil
 	}
 	life := g.Expires.Sub(g.Obtained)
 	if now.Before(g.Expires.Add(-min(lastMoment, life/10))) {
-		return e.renewSoon(ctx, a, srv, g), nil
+		return e.renewSoon(ctx, a, *srv, g), nil
 	}
-	fresh, err := e.renew(ctx, a, srv, renewal{stale: g.Generation})
+	fresh, err := e.renew(ctx, a, *srv, renewal{stale: g.Generation})
 	if errors.Is(err, ErrUnavailable) {
 		return g, nil
 	}

@@ -158,7 +158,7 @@ func TestRecordsKeepSecrets(t *testing.T) {
 		t.Errorf("the record lacks secrets: %v", g)
 	}
 	req := httptest.NewRequest(http.MethodPost, mcpURL, nil)
-	if err := w.e.Authorize(t.Context(), w.a, w.srv, req); err != nil || req.Header.Get("Authorization") != "DPoP "+g.Access.Reveal() {
+	if err := w.e.Authorize(t.Context(), w.a, &w.srv, req); err != nil || req.Header.Get("Authorization") != "DPoP "+g.Access.Reveal() {
 		t.Errorf("header not set: %v", err)
 	}
 }

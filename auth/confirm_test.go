@@ -25,7 +25,7 @@ func TestOneLookForAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := e.Authorize(t.Context(), a, w.srv, req); err != nil {
+			if err := e.Authorize(t.Context(), a, &w.srv, req); err != nil {
 				t.Fatal(err)
 			}
 			return req.Header.Get("Authorization")

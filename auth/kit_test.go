@@ -181,7 +181,7 @@ func callAs(ctx context.Context, e *Engine, client *http.Client, a Account, srv 
 		if err != nil {
 			return err
 		}
-		if err := e.Authorize(ctx, a, srv, req); err != nil {
+		if err := e.Authorize(ctx, a, &srv, req); err != nil {
 			return err
 		}
 		resp, err := client.Do(req)

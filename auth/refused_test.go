@@ -134,13 +134,13 @@ func TestBearerStaysHome(t *testing.T) {
 		srv := w.srv
 		srv.URL = tt.server
 		req := httptest.NewRequest("POST", tt.target, nil)
-		if err := w.e.Authorize(t.Context(), w.a, srv, req); !errors.Is(err, ErrNeedsLogin) || req.Header.Get("Authorization") != "" {
+		if err := w.e.Authorize(t.Context(), w.a, &srv, req); !errors.Is(err, ErrNeedsLogin) || req.Header.Get("Authorization") != "" {
 			t.Errorf("server %s, request to %s: %v, header set %v", tt.server, tt.target, err, req.Header.Get("Authorization") != "")
 		}
 	}
 	req := httptest.NewRequest("POST", mcpURL, nil)
 	req.Header.Set("Authorization", "Bearer configured")
-	if err := w.e.Authorize(t.Context(), w.a, w.srv, req); err != nil || req.Header.Get("Authorization") != "Bearer configured" {
+	if err := w.e.Authorize(t.Context(), w.a, &w.srv, req); err != nil || req.Header.Get("Authorization") != "Bearer configured" {
 		t.Errorf("a configured header: %v", err)
 	}
 }

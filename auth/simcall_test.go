@@ -181,7 +181,7 @@ func (r *simRun) callOnce(ctx context.Context, p *simProc) error {
 		if err != nil {
 			return err
 		}
-		if err := p.e.Authorize(ctx, r.a, r.srv, req); err != nil {
+		if err := p.e.Authorize(ctx, r.a, &r.srv, req); err != nil {
 			return err
 		}
 		resp, err := p.client.RoundTrip(req)

@@ -135,7 +135,7 @@ func TestOddTokenAnswers(t *testing.T) {
 			})
 			for range 10 { // ten requests of an agent within one expiry
 				req := httptest.NewRequest(http.MethodPost, mcpURL, nil)
-				err := w.e.Authorize(t.Context(), w.a, w.srv, req)
+				err := w.e.Authorize(t.Context(), w.a, &w.srv, req)
 				if got := req.Header.Get("Authorization") == "Bearer at-odd"; got != tt.renewed {
 					t.Fatalf("new token in use: %v, error %v", got, err)
 				}

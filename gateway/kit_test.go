@@ -103,8 +103,8 @@ func (s *stack) close() {
 
 func (s *stack) Servers(string) []surface.Server { return s.servers }
 
-func (s *stack) Has(name string) bool {
-	return slices.ContainsFunc(s.servers, func(srv surface.Server) bool { return srv.Name == name })
+func (s *stack) Named(name string) (string, bool) {
+	return name, slices.ContainsFunc(s.servers, func(srv surface.Server) bool { return srv.Name == name })
 }
 
 func (s *stack) Status(context.Context, string, string) []surface.Status { return nil }

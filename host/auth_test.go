@@ -20,7 +20,7 @@ type clerk struct {
 	refused atomic.Int32
 }
 
-func (c *clerk) Authorize(_ context.Context, _ Key, _ config.Server, req *http.Request) error {
+func (c *clerk) Authorize(_ context.Context, _ Key, _ *config.Server, req *http.Request) error {
 	c.asked.Add(1)
 	req.Header.Set("Authorization", "Bearer secret")
 	return nil

@@ -159,11 +159,15 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 	if err := sleep(ctx, pause); err != nil {
 		return err
 	}
-	if l.srv, err = u.srv.Resolve(ctx, u.h.opt.Lookup); err != nil {
+	resolved, err := u.srv.Resolve(ctx, u.h.opt.Lookup)
+	if err != nil {
 		return &Error{Op: "connect", Server: u.key.Server, Err: err}
 	}
+	if l.srv = u.srv; !resolved.Same(*u.srv) { // most have no placeholders
+		l.srv = &resolved
+	}
 	if u.srv.Singleton && u.h.opt.Lease != nil {
-		if l.lease, err = u.h.opt.Lease(ctx, u.srv); err != nil {
+		if l.lease, err = u.h.opt.Lease(ctx, *u.srv); err != nil {
 			return &Error{Op: "connect", Server: u.key.Server, Err: err}
 		}
 	}
@@ -176,7 +180,7 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 		}
 		l.hasPlace = true
 	}
-	l.slot, err = u.h.startSlot(ctx, l.srv)
+	l.slot, err = u.h.startSlot(ctx, *l.srv)
 	return err
 }
 
@@ -190,7 +194,7 @@ func (u *unit) permitted(ctx context.Context) error {
 	case u.h.opt.Approved == nil:
 		return nil
 	}
-	if err := u.h.opt.Approved(ctx, u.srv); err != nil {
+	if err := u.h.opt.Approved(ctx, *u.srv); err != nil {
 		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrHeldBack, err), Hint: "run: usher approve " + u.key.Server}
 	}
 	return nil
@@ -220,7 +224,7 @@ func (u *unit) dial(l *live) error {
 	c, err := u.dialOnce(ctx, l)
 	var refusal *upstream.UnauthorizedError
 	if errors.As(err, &refusal) {
-		if err = u.refused(ctx, l.srv, refusal); err == nil {
+		if err = u.refused(ctx, *l.srv, refusal); err == nil {
 			c, err = u.dialOnce(ctx, l)
 		}
 		if errors.As(err, &refusal) {

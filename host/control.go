@@ -82,12 +82,17 @@ func (h *Host) Names() []string {
 	return names
 }
 
-// Has reports whether a server of that name is registered.
-func (h *Host) Has(name string) bool {
+// Named returns the name of a registered server as it is kept here, false when there is
+// none. A key with that very text is found without comparing it letter by letter, and
+// keeps no request in memory that the name was part of.
+func (h *Host) Named(name string) (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, ok := h.servers[name]
-	return ok
+	reg := h.servers[name]
+	if reg == nil {
+		return "", false
+	}
+	return reg.srv.Name, true
 }
 
 // Server returns the definition of a registered server.
@@ -98,7 +103,7 @@ func (h *Host) Server(name string) (config.Server, bool) {
 	if reg == nil {
 		return config.Server{}, false
 	}
-	return reg.srv, true
+	return *reg.srv, true
 }
 
 // Apply makes the registrations those of a configuration: new servers are
@@ -116,7 +121,7 @@ func (h *Host) Apply(_ context.Context, c *config.Config) []string {
 	var old []*registration
 	h.mu.Lock()
 	for name, reg := range h.servers {
-		if s, ok := want[name]; !ok || !s.Same(reg.srv) {
+		if s, ok := want[name]; !ok || !s.Same(*reg.srv) {
 			delete(h.servers, name)
 			old = append(old, reg)
 			changed = append(changed, name)
@@ -126,7 +131,7 @@ func (h *Host) Apply(_ context.Context, c *config.Config) []string {
 		if h.servers[name] != nil || h.closed {
 			continue
 		}
-		h.servers[name] = register(s)
+		h.servers[name] = register(&s)
 		if !slices.Contains(changed, name) {
 			changed = append(changed, name)
 		}

@@ -34,14 +34,14 @@ type Host struct {
 
 // registration is a server by name, and its units.
 type registration struct {
-	srv    config.Server
+	srv    *config.Server // never changes, and is shared by all that is made from it
 	pace   *upstream.Pace // of all its connections together
 	units  map[Key]*unit
 	lists  pool
 	modern atomic.Value // string: its revision, once it is known to have no older one
 }
 
-func register(srv config.Server) *registration {
+func register(srv *config.Server) *registration {
 	return &registration{srv: srv, pace: upstream.NewPace(), units: map[Key]*unit{}}
 }
 
@@ -116,7 +116,7 @@ func (h *Host) register(srv config.Server) (*registration, error) {
 	if h.servers[srv.Name] != nil {
 		return nil, &Error{Op: "spawn", Server: srv.Name, Err: ErrExists, Hint: "choose another name"}
 	}
-	reg := register(srv)
+	reg := register(&srv)
 	h.servers[srv.Name] = reg
 	return reg, nil
 }

@@ -117,7 +117,7 @@ type stage struct {
 	next func(ctx context.Context, srv config.Server, n int) (*double, error)
 }
 
-func (s *stage) dial(ctx context.Context, srv config.Server, opt *upstream.Options) (conn, error) {
+func (s *stage) dial(ctx context.Context, srv *config.Server, opt *upstream.Options) (conn, error) {
 	s.mu.Lock()
 	if s.dials == nil {
 		s.dials = map[string]int{}
@@ -128,7 +128,7 @@ func (s *stage) dial(ctx context.Context, srv config.Server, opt *upstream.Optio
 	s.mu.Unlock()
 	d, err := &double{}, error(nil)
 	if s.next != nil {
-		d, err = s.next(ctx, srv, n)
+		d, err = s.next(ctx, *srv, n)
 	}
 	if err != nil {
 		return nil, err

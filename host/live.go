@@ -20,9 +20,9 @@ type live struct {
 	fault
 	u         *unit
 	conn      conn
-	srv       config.Server // resolved
-	hears     lists         // of which the server announces changes
-	listening atomic.Bool   // modern era: the stream that announces them is open
+	srv       *config.Server // resolved
+	hears     lists          // of which the server announces changes
+	listening atomic.Bool    // modern era: the stream that announces them is open
 	ctx       context.Context
 	stop      context.CancelFunc
 	hasPlace  bool

@@ -107,7 +107,7 @@ func orDefault[T int | time.Duration](v, def T) T {
 type Authorizer interface {
 	// Authorize sets the credential of req, refreshing it if need be; a
 	// *NeedsLoginError when there is none. req's context is the caller's.
-	Authorize(ctx context.Context, k Key, srv config.Server, req *http.Request) error
+	Authorize(ctx context.Context, k Key, srv *config.Server, req *http.Request) error
 	// Refused is told of a 401, or of a 403 that asks for more scope. Nil means
 	// that one more try is worth it; otherwise a *NeedsLoginError.
 	Refused(ctx context.Context, k Key, srv config.Server, refusal *upstream.UnauthorizedError) error
@@ -141,9 +141,9 @@ type conn interface {
 }
 
 // dialer makes connections; tests have one of their own.
-type dialer func(context.Context, config.Server, *upstream.Options) (conn, error)
+type dialer func(context.Context, *config.Server, *upstream.Options) (conn, error)
 
-func dialUpstream(ctx context.Context, srv config.Server, opt *upstream.Options) (conn, error) {
+func dialUpstream(ctx context.Context, srv *config.Server, opt *upstream.Options) (conn, error) {
 	c, err := upstream.Dial(ctx, srv, opt)
 	if err != nil {
 		return nil, err

@@ -190,7 +190,7 @@ func (u *unit) again(ctx context.Context, p *patience, op operation, o outcome, 
 		if t.refreshed {
 			t.final = u.stillRefused(refusal)
 		} else {
-			t.final = u.refused(ctx, o.live.srv, refusal)
+			t.final = u.refused(ctx, *o.live.srv, refusal)
 		}
 		t.refreshed = true
 		if t.final != nil {

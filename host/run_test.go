@@ -100,7 +100,7 @@ func annotatedTools(context.Context, string) (upstream.List, error) {
 }
 
 func TestMethodsThatOnlyReadAreRepeated(t *testing.T) {
-	u := &unit{}
+	u := &unit{srv: &config.Server{}}
 	for method, want := range map[string]bool{
 		wire.MethodResourcesRead: true, wire.MethodPromptsGet: true, wire.MethodToolsList: true,
 		wire.MethodToolsCall: false, wire.MethodSetLevel: false, "tasks/cancel": false, "x/unknown": false,

@@ -75,7 +75,7 @@ func (h *Host) Status() Status {
 	var units []*unit
 	for _, reg := range h.servers {
 		if len(reg.units) == 0 {
-			bare = append(bare, reg.srv)
+			bare = append(bare, *reg.srv)
 		}
 		for _, u := range reg.units {
 			units = append(units, u)
@@ -151,7 +151,7 @@ func (u *unit) status() ServerStatus {
 		s.Auth = AuthStatus{State: AuthNeedsLogin, Reason: u.reason, Command: u.command}
 	}
 	u.mu.Unlock()
-	s.addAuth(u.h, u.key, u.srv)
+	s.addAuth(u.h, u.key, *u.srv)
 	return s
 }
 

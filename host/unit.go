@@ -41,7 +41,7 @@ type unit struct {
 	h       *Host
 	reg     *registration
 	key     Key
-	srv     config.Server // placeholders unresolved
+	srv     *config.Server // placeholders unresolved
 	digest  string
 	base    upstream.Options
 	breaker *breaker
@@ -50,6 +50,7 @@ type unit struct {
 	listing singleflight.Group
 	catalog catalog
 
+	gone       atomic.Bool // replaced, to be seen without mu
 	wantsPlace atomic.Bool // its dial waits for a place
 
 	mu        sync.Mutex // guards what follows
@@ -177,7 +178,10 @@ func (u *unit) renew(replaced bool) *live {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.epoch++
-	if u.replaced = u.replaced || replaced; !replaced {
+	if u.replaced = u.replaced || replaced; u.replaced {
+		u.gone.Store(true)
+	}
+	if !replaced {
 		u.reg.modern.Store("") // it may be another program by now
 	}
 	u.backoff.Reset()

@@ -241,7 +241,7 @@ func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) 
 // switchedLogin is an Authorizer that wants a login until there is one.
 type switchedLogin struct{ in atomic.Bool }
 
-func (s *switchedLogin) Authorize(_ context.Context, k host.Key, _ config.Server, _ *http.Request) error {
+func (s *switchedLogin) Authorize(_ context.Context, k host.Key, _ *config.Server, _ *http.Request) error {
 	if s.in.Load() {
 		return nil
 	}

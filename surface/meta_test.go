@@ -83,7 +83,7 @@ func metaRig(t *testing.T) *rig {
 // loginFor is an Authorizer that wants a login for one server.
 type loginFor string
 
-func (l loginFor) Authorize(_ context.Context, k host.Key, _ config.Server, _ *http.Request) error {
+func (l loginFor) Authorize(_ context.Context, k host.Key, _ *config.Server, _ *http.Request) error {
 	if k.Server == string(l) {
 		return &host.NeedsLoginError{Reason: "nobody is logged in", Command: "usher login " + k.Server}
 	}

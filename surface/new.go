@@ -83,8 +83,8 @@ func (s *Surface) Profile(name string) (View, error) {
 // is [ErrUnknownView].
 func (s *Surface) Server(name string) (View, error) {
 	server, account, _ := strings.Cut(name, "@")
-	if s.opt.Hosted.Has(server) {
-		return &single{endpoint{s: s}, server, account}, nil
+	if kept, ok := s.opt.Hosted.Named(server); ok {
+		return &single{endpoint{s: s}, kept, strings.Clone(account)}, nil
 	}
 	var known []string
 	for _, srv := range s.opt.Hosted.Servers("") {

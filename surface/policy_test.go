@@ -73,7 +73,7 @@ type accounts struct {
 	seen []string
 }
 
-func (a *accounts) Authorize(_ context.Context, k host.Key, _ config.Server, r *http.Request) error {
+func (a *accounts) Authorize(_ context.Context, k host.Key, _ *config.Server, r *http.Request) error {
 	if r.Header.Get(wire.HeaderMethod) != wire.MethodToolsCall {
 		return nil
 	}

@@ -31,8 +31,9 @@ type Hosted interface {
 	// Servers are those that the principal may know of, in any order; an empty
 	// principal asks for all there are. The slice becomes the caller's.
 	Servers(principal string) []Server
-	// Has reports whether there is a server of that name; every call asks.
-	Has(name string) bool
+	// Named is the name of a server in the host's own memory, false when there is
+	// none of that name; every call asks.
+	Named(name string) (kept string, ok bool)
 	// Status is the state of all of them, or of the named one ("server" or
 	// "server@account").
 	Status(ctx context.Context, principal, name string) []Status

@@ -71,7 +71,7 @@ func TestListsDoNotWaitForLateServers(t *testing.T) {
 type deaf struct{ listened []time.Time }
 
 func (*deaf) Servers(string) []Server                                  { return nil }
-func (*deaf) Has(string) bool                                          { return false }
+func (*deaf) Named(string) (string, bool)                              { return "", false }
 func (*deaf) Status(context.Context, string, string) []Status          { return nil }
 func (*deaf) Release(policy.Key)                                       {}
 func (*deaf) Explain(error) Problem                                    { return Problem{} }

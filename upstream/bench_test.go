@@ -33,7 +33,7 @@ func BenchmarkDo(b *testing.B) {
 		}
 	}()
 	srv := config.Server{Name: "parrot", Transport: config.TransportHTTP, URL: "http://" + l.Addr().String() + "/mcp"}.WithDefaults()
-	conn, err := upstream.Dial(b.Context(), srv, nil)
+	conn, err := upstream.Dial(b.Context(), &srv, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

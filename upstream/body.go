@@ -11,7 +11,7 @@ import (
 
 // readBody reads a JSON answer of at most maxMessageBytes.
 func (l *httpLink) readBody(ctx context.Context, resp *http.Response) ([]byte, error) {
-	limit := l.c.server.MaxMessageBytes
+	limit := l.c.limit
 	body, err := readBounded(l.c.paced(ctx, resp.Body), resp.ContentLength, limit)
 	if errors.Is(err, ErrTooLarge) {
 		l.c.counts.tooLarge.Add(1)

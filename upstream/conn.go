@@ -70,7 +70,8 @@ type Options struct {
 
 // Conn is a connection to one server. All methods may be used concurrently.
 type Conn struct {
-	server  config.Server
+	server  *config.Server // shared with the caller of Dial
+	limit   int64          // of one message in bytes
 	opt     Options
 	log     *slog.Logger
 	router  *router

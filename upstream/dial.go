@@ -19,8 +19,9 @@ import (
 const DefaultProbeTimeout = 2 * time.Second
 
 // Dial connects to the server that srv describes; its placeholders must be
-// resolved. ctx bounds the connection's making, not its life.
-func Dial(ctx context.Context, srv config.Server, opt *Options) (*Conn, error) {
+// resolved, and it must not change any more. ctx bounds the connection's making, not
+// its life.
+func Dial(ctx context.Context, srv *config.Server, opt *Options) (*Conn, error) {
 	o := withDefaults(opt)
 	var c *Conn
 	var err error
@@ -60,11 +61,11 @@ func withDefaults(opt *Options) Options {
 	return o
 }
 
-func newConn(srv config.Server, opt Options) *Conn {
-	if srv.MaxMessageBytes <= 0 {
-		srv.MaxMessageBytes = config.DefaultMaxMessageBytes
+func newConn(srv *config.Server, opt Options) *Conn {
+	c := &Conn{server: srv, limit: srv.MaxMessageBytes, opt: opt, log: opt.Log.With("server", srv.Name)}
+	if c.limit <= 0 {
+		c.limit = config.DefaultMaxMessageBytes
 	}
-	c := &Conn{server: srv, opt: opt, log: opt.Log.With("server", srv.Name)}
 	c.life, c.stop = context.WithCancel(context.Background())
 	c.router = &router{
 		server: srv.Name, onNotify: opt.OnNotification, onRequest: opt.OnRequest,
@@ -106,7 +107,7 @@ func (c *Conn) tooLarge(prefix []byte) {
 	if kind == wire.Request || kind == wire.Notification {
 		return
 	}
-	err := &TooLargeError{Server: c.server.Name, Limit: c.server.MaxMessageBytes}
+	err := &TooLargeError{Server: c.server.Name, Limit: c.limit}
 	if !id.Present() {
 		c.router.failAll(err)
 		return
@@ -116,7 +117,7 @@ func (c *Conn) tooLarge(prefix []byte) {
 	}
 }
 
-func dialStdio(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+func dialStdio(ctx context.Context, srv *config.Server, opt Options) (*Conn, error) {
 	c, err := startStdio(ctx, srv, opt)
 	if err == nil || ctx.Err() != nil || !errors.Is(err, errDiedOnProbe) {
 		return c, err
@@ -127,7 +128,7 @@ func dialStdio(ctx context.Context, srv config.Server, opt Options) (*Conn, erro
 	return startStdio(ctx, srv, opt)
 }
 
-func startStdio(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+func startStdio(ctx context.Context, srv *config.Server, opt Options) (*Conn, error) {
 	c := newConn(srv, opt)
 	l, err := newStdioLink(ctx, c)
 	if err != nil {
@@ -142,7 +143,7 @@ func startStdio(ctx context.Context, srv config.Server, opt Options) (*Conn, err
 	return c, nil
 }
 
-func dialHTTP(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+func dialHTTP(ctx context.Context, srv *config.Server, opt Options) (*Conn, error) {
 	c := newConn(srv, opt)
 	c.link = newHTTPLink(c)
 	err := c.negotiate(ctx)
@@ -161,7 +162,7 @@ func dialHTTP(ctx context.Context, srv config.Server, opt Options) (*Conn, error
 	return nil, err
 }
 
-func dialOldSSE(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+func dialOldSSE(ctx context.Context, srv *config.Server, opt Options) (*Conn, error) {
 	c, err := connectOldSSE(ctx, srv, opt)
 	var status *StatusError
 	if errors.As(err, &status) {
@@ -173,7 +174,7 @@ func dialOldSSE(ctx context.Context, srv config.Server, opt Options) (*Conn, err
 	return c, err
 }
 
-func connectOldSSE(ctx context.Context, srv config.Server, opt Options) (*Conn, error) {
+func connectOldSSE(ctx context.Context, srv *config.Server, opt Options) (*Conn, error) {
 	opt.Version = wire.NewestLegacy // this transport ended before the modern era
 	c := newConn(srv, opt)
 	l, err := newOldSSELink(ctx, c)

@@ -233,7 +233,7 @@ func converse(t *testing.T, kind, sw string, limit time.Duration) error {
 	srv, _ := fakeTarget(t, kind, sw)
 	ctx, cancel := context.WithTimeout(t.Context(), dialLimit(sw, limit))
 	defer cancel()
-	c, err := upstream.Dial(ctx, srv, &upstream.Options{
+	c, err := upstream.Dial(ctx, &srv, &upstream.Options{
 		ProbeTimeout: 300 * time.Millisecond, Executable: testSelf(t), Grace: 100 * time.Millisecond, Kill: 150 * time.Millisecond,
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func newOldSSELink(ctx context.Context, c *Conn) (*oldSSELink, error) {
 // begin reads the endpoint and leaves a reader behind.
 func (l *oldSSELink) begin(resp *http.Response) error {
 	in := l.c.paced(l.c.life, resp.Body)
-	r := wire.NewEvents(in, l.c.server.MaxMessageBytes)
+	r := wire.NewEvents(in, l.c.limit)
 	for {
 		ev, err := r.Next()
 		if err != nil {

@@ -32,7 +32,7 @@ func TestRefusedWithoutJSON(t *testing.T) {
 	}))
 	t.Cleanup(hs.Close)
 	t.Cleanup(s.Close)
-	c, err := upstream.Dial(t.Context(), config.Server{Name: "s", Transport: config.TransportHTTP, URL: hs.URL}, nil)
+	c, err := upstream.Dial(t.Context(), &config.Server{Name: "s", Transport: config.TransportHTTP, URL: hs.URL}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

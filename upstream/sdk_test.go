@@ -90,7 +90,7 @@ func dial(t *testing.T, srv config.Server, opt *upstream.Options) *upstream.Conn
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	c, err := upstream.Dial(ctx, srv, opt)
+	c, err := upstream.Dial(ctx, &srv, opt)
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}

@@ -135,7 +135,7 @@ func (l *stdioLink) whyDeaf(err error) error {
 
 func (l *stdioLink) read() {
 	in := l.c.paced(l.c.life, l.child.Stdout())
-	lines := wire.NewLines(in, l.c.server.MaxMessageBytes)
+	lines := wire.NewLines(in, l.c.limit)
 	for {
 		line, err := lines.Next()
 		in.next()

@@ -59,7 +59,7 @@ var errStreamEnded = errors.New("the event stream ended before the answer")
 func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange, pos *position) (wire.Message, error) {
 	defer func() { _ = resp.Body.Close() }()
 	in := l.c.paced(ctx, resp.Body)
-	r := wire.NewEvents(in, l.c.server.MaxMessageBytes)
+	r := wire.NewEvents(in, l.c.limit)
 	for {
 		ev, err := r.Next()
 		in.next()

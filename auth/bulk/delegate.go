@@ -53,7 +53,7 @@ func (l live) Standing(ctx context.Context, t Target) (Standing, error) {
 	if err != nil {
 		return out, err
 	}
-	err = l.e.Authorize(ctx, t.Account, t.Server, req)
+	err = l.e.Authorize(ctx, t.Account, &t.Server, req)
 	if auth.NeedsPerson(err) {
 		return out, nil
 	}

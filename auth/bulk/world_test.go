@@ -154,7 +154,7 @@ func (w *world) callable(p *process, t Target) error {
 	if err != nil {
 		return err
 	}
-	if err := p.e.Authorize(w.t.Context(), t.Account, t.Server, req); err != nil {
+	if err := p.e.Authorize(w.t.Context(), t.Account, &t.Server, req); err != nil {
 		return err
 	}
 	resp, err := w.net.RoundTrip(req)

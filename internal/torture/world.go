@@ -176,7 +176,7 @@ func (c *caller) call(ctx context.Context, a auth.Account) error {
 		if err != nil {
 			return err
 		}
-		if err := c.e.Authorize(ctx, a, c.srv, req); err != nil {
+		if err := c.e.Authorize(ctx, a, &c.srv, req); err != nil {
 			return err
 		}
 		resp, err := c.c.Do(req)

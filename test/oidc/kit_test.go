@@ -89,7 +89,7 @@ func (w *world) answer(pending *auth.Pending, b *browser) auth.Callback {
 func (w *world) call(ctx context.Context, a auth.Account) error {
 	for try := 0; ; try++ {
 		req := w.request(ctx)
-		if err := w.e.Authorize(ctx, a, w.srv, req); err != nil {
+		if err := w.e.Authorize(ctx, a, &w.srv, req); err != nil {
 			return err
 		}
 		resp, err := w.calls.Do(req)
@@ -137,7 +137,7 @@ func (w *world) mustCall(a auth.Account) {
 func (w *world) token() string {
 	w.t.Helper()
 	req := w.request(w.t.Context())
-	if err := w.e.Authorize(w.t.Context(), w.a, w.srv, req); err != nil {
+	if err := w.e.Authorize(w.t.Context(), w.a, &w.srv, req); err != nil {
 		w.t.Fatal(err)
 	}
 	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")

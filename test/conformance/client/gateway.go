@@ -90,7 +90,7 @@ func (g *gateway) dial(ctx context.Context, path string) (*upstream.Conn, error)
 		capabilities = `{"elicitation":{"form":{"applyDefaults":true},"url":{}}}`
 	}
 	server := config.Server{Name: "usher", Transport: config.TransportHTTP, URL: g.base + path}.WithDefaults()
-	return upstream.Dial(ctx, server, &upstream.Options{
+	return upstream.Dial(ctx, &server, &upstream.Options{
 		Version: g.task.version, ClientName: "usher-conformance-agent", ClientVersion: "1",
 		Capabilities: []byte(capabilities), OnRequest: g.answer, Log: g.task.log,
 	})

@@ -33,7 +33,7 @@ type library struct {
 func connectLibrary(ctx context.Context, t task) (*library, error) {
 	answer := accept(t.scenario.answer)
 	server := config.Server{Name: "conformance", Transport: config.TransportHTTP, URL: t.url}.WithDefaults()
-	conn, err := upstream.Dial(ctx, server, &upstream.Options{
+	conn, err := upstream.Dial(ctx, &server, &upstream.Options{
 		ClientName:    "usher-conformance",
 		ClientVersion: "1",
 		Capabilities:  []byte(`{"elicitation":{"form":{"applyDefaults":true}}}`),
