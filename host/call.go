@@ -32,17 +32,7 @@ type Request struct {
 // request is repeated once where that is safe; otherwise the error is
 // [ErrOutcomeUnknown].
 func (h *Host) Do(ctx context.Context, k Key, req Request) ([]byte, error) {
-	h.count.requests.Add(1)
-	for {
-		u, err := h.unit(k)
-		if err != nil {
-			return nil, err
-		}
-		result, err := u.request(ctx, req)
-		if !errors.Is(err, errReplaced) {
-			return result, err
-		}
-	}
+	return h.Line(k).Do(ctx, req)
 }
 
 func (u *unit) request(ctx context.Context, req Request) (result []byte, err error) {

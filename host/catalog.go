@@ -55,6 +55,7 @@ type catalog struct {
 
 	mu      sync.Mutex // guards what follows
 	loaded  bool       // Memory has been asked
+	shown   *Catalog   // what view made last, nil when something changed since
 	info    upstream.ServerInfo
 	known   map[string]listing // by method
 	changes map[string]int     // how often the server said that a list changed
@@ -74,7 +75,7 @@ func (c *catalog) connected(l *live) {
 	info := l.conn.Info()
 	l.hears = lists{tools: announces(info, "tools"), prompts: announces(info, "prompts"), resources: announces(info, "resources")}
 	c.mu.Lock()
-	c.info = info
+	c.info, c.shown = info, nil
 	tools := c.known[wire.MethodToolsList].Items
 	c.mu.Unlock()
 	if tools != nil {
@@ -98,6 +99,7 @@ func (c *catalog) load(old Catalog, ok bool) {
 	if !ok {
 		return
 	}
+	c.shown = nil
 	c.info = upstream.ServerInfo{Version: old.Version, Info: old.Info, Capabilities: old.Capabilities, Instructions: old.Instructions}
 	for method, items := range map[string][][]byte{
 		wire.MethodToolsList: old.Tools, wire.MethodPromptsList: old.Prompts,
@@ -122,7 +124,13 @@ func (c *catalog) put(method string, l listing) {
 	if c.known == nil {
 		c.known = map[string]listing{}
 	}
+	c.set(method, l)
+}
+
+// set needs mu.
+func (c *catalog) set(method string, l listing) {
 	c.known[method] = l
+	c.shown = nil
 }
 
 // changed marks a list as out of date.
@@ -135,7 +143,7 @@ func (c *catalog) changed(method string) {
 	c.changes[method]++
 	if l, ok := c.known[method]; ok {
 		l.stale = true
-		c.known[method] = l
+		c.set(method, l)
 	}
 }
 
@@ -177,7 +185,7 @@ func (c *catalog) failed(method string, err error) bool {
 	l, ok := c.known[method]
 	if ok {
 		l.stale, l.problem = true, err
-		c.known[method] = l
+		c.set(method, l)
 	}
 	return ok
 }
@@ -200,18 +208,28 @@ func (c *catalog) fresh(method string, now *live) bool {
 	return now.hears.of(method) && (!wire.Modern(now.conn.Version()) || now.listening.Load())
 }
 
-// view is the catalog as a whole, and whether the tools are known.
-func (c *catalog) view() (Catalog, bool) {
+// view is the catalog as a whole, and whether the tools are known. Every call asks for
+// it, so it is put together only when something has changed.
+func (c *catalog) view() (out Catalog, known bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	tools, ok := c.known[wire.MethodToolsList]
-	return Catalog{
+	if c.shown == nil {
+		c.shown = c.show()
+	}
+	out = *c.shown
+	c.mu.Unlock()
+	out.Stale = out.Stale || out.TTL > 0 && time.Since(out.At) >= out.TTL
+	return out, out.Tools != nil
+}
+
+// show needs mu.
+func (c *catalog) show() *Catalog {
+	tools := c.known[wire.MethodToolsList]
+	return &Catalog{
 		Tools: tools.Items, Prompts: c.known[wire.MethodPromptsList].Items,
 		Resources: c.known[wire.MethodResourcesList].Items, Templates: c.known[wire.MethodTemplatesList].Items,
 		Version: c.info.Version, Info: c.info.Info, Capabilities: c.info.Capabilities, Instructions: c.info.Instructions,
-		At: tools.Received, TTL: tools.TTL, Public: tools.Public, Problem: tools.problem,
-		Stale: tools.stale || tools.TTL > 0 && time.Since(tools.Received) >= tools.TTL,
-	}, ok
+		At: tools.Received, TTL: tools.TTL, Public: tools.Public, Stale: tools.stale, Problem: tools.problem,
+	}
 }
 
 // tool returns the definition of a tool, and whether the tools are known at all.

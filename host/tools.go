@@ -23,21 +23,7 @@ func (h *Host) Tools(ctx context.Context, k Key) (Catalog, error) {
 // resources/templates/list. Only that list is brought up to date; Stale and
 // Problem of the Catalog speak of the tools.
 func (h *Host) List(ctx context.Context, k Key, method string) (Catalog, error) {
-	for {
-		u, err := h.unit(k)
-		if err != nil {
-			return Catalog{}, err
-		}
-		err = u.refresh(ctx, method)
-		if errors.Is(err, errReplaced) {
-			continue
-		}
-		if err != nil && (hidesTools(err) || ctx.Err() != nil || !u.catalog.failed(method, err)) {
-			return Catalog{}, err
-		}
-		c, _ := u.catalog.view()
-		return c, nil
-	}
+	return h.Line(k).list(ctx, method)
 }
 
 // hidesTools reports whether an error means that nothing may be shown at all.
@@ -47,14 +33,7 @@ func hidesTools(err error) bool {
 
 // Cached returns the last known catalog without a connection, and false when
 // nothing is known.
-func (h *Host) Cached(k Key) (Catalog, bool) {
-	u, err := h.unit(k)
-	if err != nil {
-		return Catalog{}, false
-	}
-	u.recall(h.life)
-	return u.catalog.view()
-}
+func (h *Host) Cached(k Key) (Catalog, bool) { return h.Line(k).Cached() }
 
 // refresh brings a list up to date. All who ask at once share one reading, which
 // none of them can cancel alone.

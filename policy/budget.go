@@ -24,14 +24,12 @@ type budgets struct {
 	limits  config.Budgets
 	swept   map[string]int64 // the newest window for which that was done, by length
 	servers map[string]*meter
-	quick   atomic.Pointer[map[string]*meter] // a copy of servers, to read without the lock
 }
 
 func newBudgets(store vault.Counters, log *slog.Logger) *budgets {
 	b := &budgets{store: store, log: log, servers: map[string]*meter{}, swept: map[string]int64{}}
 	b.total.of = b
 	b.total.limit.Store(&config.Budget{})
-	b.quick.Store(&map[string]*meter{})
 	return b
 }
 
@@ -46,9 +44,9 @@ func (b *budgets) configure(limits config.Budgets) {
 	}
 }
 
-// charge takes one call from the budgets that apply, or from none of them.
-func (b *budgets) charge(ctx context.Context, server string) error {
-	m := b.meter(server)
+// charge takes one call from the budgets that apply, or from none of them. m is the
+// server's.
+func (b *budgets) charge(ctx context.Context, m *meter) error {
 	if b.total.dry() && m.dry() {
 		b.reserveBoth(ctx, m)
 	}
@@ -71,10 +69,8 @@ func (b *budgets) reserveBoth(ctx context.Context, m *meter) {
 	wg.Wait()
 }
 
+// meter returns the one of a server, which stays the same.
 func (b *budgets) meter(server string) *meter {
-	if m := (*b.quick.Load())[server]; m != nil {
-		return m
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if m := b.servers[server]; m != nil {
@@ -83,8 +79,6 @@ func (b *budgets) meter(server string) *meter {
 	m := &meter{of: b, server: server}
 	m.setLimit(limitOf(b.limits, server))
 	b.servers[server] = m
-	quick := maps.Clone(b.servers)
-	b.quick.Store(&quick)
 	return m
 }
 

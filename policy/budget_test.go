@@ -46,7 +46,7 @@ func budgetsOf(store vault.Counters, limits config.Budgets) *budgets {
 func spend(t *testing.T, b *budgets, server string, n int) (ok int, last error) {
 	t.Helper()
 	for range n {
-		if err := b.charge(t.Context(), server); err != nil {
+		if err := b.charge(t.Context(), b.meter(server)); err != nil {
 			last = err
 		} else {
 			ok++
@@ -249,7 +249,7 @@ func TestBudgetUnderConcurrency(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			for i := range 100 {
-				if b.charge(context.Background(), fmt.Sprint("s", i%2)) == nil {
+				if b.charge(context.Background(), b.meter(fmt.Sprint("s", i%2))) == nil {
 					ok.Add(1)
 				}
 			}

@@ -35,7 +35,7 @@ func inCacheWorld(t *testing.T, extra string, test func(w *cacheWorld)) {
 			}
 			return fmt.Appendf(nil, `{"n":%d%s}`, w.n.Add(1), w.extra), nil
 		}
-		w.g = newGate(w.h, nil, nil)
+		w.g = newGate(w.h.line, nil, nil)
 		defer w.g.Close(t.Context())
 		test(w)
 	})

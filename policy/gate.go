@@ -45,21 +45,23 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// caller is what the gate needs of a host.
-type caller interface {
-	Do(ctx context.Context, k host.Key, req host.Request) ([]byte, error)
-	Tools(ctx context.Context, k host.Key) (host.Catalog, error)
-	Cached(k host.Key) (host.Catalog, bool)
+// line is the way to the server of one key, see [host.Line].
+type line interface {
+	Do(ctx context.Context, req host.Request) ([]byte, error)
+	Tools(ctx context.Context) (host.Catalog, error)
+	Cached() (host.Catalog, bool)
+	Forget()
 }
 
 // Gate is what every call passes. All methods may be used concurrently.
 type Gate struct {
-	host    caller
+	dial    func(Key) line
 	store   vault.Store
 	opt     Options
 	started time.Time
 
 	rules   atomic.Pointer[rules]
+	made    atomic.Uint64 // sets of rules
 	budgets *budgets
 	scopes  scopes
 	cache   *cache
@@ -68,10 +70,12 @@ type Gate struct {
 
 // NewGate returns a gate in front of h. What it has to keep goes to store; without
 // one it is kept for the life of the gate. Close it, before the store.
-func NewGate(h *host.Host, store vault.Store, opt *Options) *Gate { return newGate(h, store, opt) }
+func NewGate(h *host.Host, store vault.Store, opt *Options) *Gate {
+	return newGate(func(k Key) line { return h.Line(k) }, store, opt)
+}
 
-func newGate(h caller, store vault.Store, opt *Options) *Gate {
-	g := &Gate{host: h, store: store, started: time.Now()}
+func newGate(dial func(Key) line, store vault.Store, opt *Options) *Gate {
+	g := &Gate{dial: dial, store: store, started: time.Now()}
 	if opt != nil {
 		g.opt = *opt
 	}
@@ -96,7 +100,9 @@ func (g *Gate) Configure(c *config.Config) {
 	if c == nil {
 		c = &config.Config{}
 	}
-	g.rules.Store(compileRules(c.Usher, c.Servers))
+	r := compileRules(c.Usher, c.Servers)
+	r.number = g.made.Add(1)
+	g.rules.Store(r)
 	g.budgets.configure(c.Usher.Budgets)
 }
 
@@ -104,7 +110,9 @@ func (g *Gate) Configure(c *config.Config) {
 func (g *Gate) Register(s config.Server) {
 	for {
 		old := g.rules.Load()
-		if g.rules.CompareAndSwap(old, old.with(s)) {
+		next := old.with(s)
+		next.number = g.made.Add(1)
+		if g.rules.CompareAndSwap(old, next) {
 			return
 		}
 	}
@@ -182,10 +190,10 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	if err := q.fill(c, tool); err != nil {
 		return Result{}, err
 	}
-	if err := g.budgets.charge(ctx, c.Key.Server); err != nil {
+	q.scope = g.scope(c.Key)
+	if err := g.budgets.charge(ctx, q.scope.server.budget(g.budgets, c.Key.Server)); err != nil {
 		return Result{}, err
 	}
-	q.scope = g.scopes.of(c.Key)
 	if err := g.checkPin(ctx, q.scope, c.Key, tool); err != nil {
 		return Result{}, err
 	}
@@ -217,7 +225,7 @@ func (g *Gate) do(ctx context.Context, k Key, req Request) (Result, error) {
 	if _, err := g.allow(ctx, k, ""); err != nil {
 		return Result{}, err
 	}
-	q := &query{key: k, request: req, scope: g.scopes.of(k), topic: topic{k.Server, req.Method, ""}}
+	q := &query{key: k, request: req, scope: g.scope(k), topic: topic{k.Server, req.Method, ""}}
 	q.kept = cacheable(req.Method) && req.Answer == nil
 	if res, ok := g.lookup(q); ok {
 		return res, nil
@@ -245,7 +253,8 @@ func (g *Gate) Allowed(ctx context.Context, k Key, tool string) error {
 
 // allow returns the server's own name of the tool.
 func (g *Gate) allow(ctx context.Context, k Key, tool string) (string, error) {
-	v := g.rules.Load().decide(k.Server, k.Account, tool)
+	r := g.rules.Load()
+	v := r.decide(g.scopes.find(k).rulesOf(r, k.Server), k.Server, k.Account, tool)
 	if v.denied != nil {
 		return "", v.denied
 	}

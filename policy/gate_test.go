@@ -257,7 +257,7 @@ func FuzzCall(f *testing.F) {
 	f.Fuzz(func(t *testing.T, params []byte) {
 		h := newFakeHost(simpleTool("list_repos"), simpleTool("delete_repo"))
 		h.do = answers(`{"ttlMs":1000}`)
-		g := newGate(h, nil, &Options{Config: configOf(nil, []string{"github/delete_*"})})
+		g := newGate(h.line, nil, &Options{Config: configOf(nil, []string{"github/delete_*"})})
 		defer g.Close(context.Background())
 		var req Request
 		req.Method, req.Params = wire.MethodToolsCall, params

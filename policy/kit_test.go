@@ -89,9 +89,31 @@ func (h *fakeHost) log() []string {
 	return append([]string(nil), h.sent...)
 }
 
+// caller is a host of a test.
+type caller interface {
+	Do(ctx context.Context, k host.Key, req host.Request) ([]byte, error)
+	Tools(ctx context.Context, k host.Key) (host.Catalog, error)
+	Cached(k host.Key) (host.Catalog, bool)
+}
+
+// lineTo is the way to a key of such a host.
+type lineTo struct {
+	host caller
+	key  host.Key
+}
+
+func (l lineTo) Do(ctx context.Context, req host.Request) ([]byte, error) {
+	return l.host.Do(ctx, l.key, req)
+}
+func (l lineTo) Tools(ctx context.Context) (host.Catalog, error) { return l.host.Tools(ctx, l.key) }
+func (l lineTo) Cached() (host.Catalog, bool)                    { return l.host.Cached(l.key) }
+func (l lineTo) Forget()                                         {}
+
+func (h *fakeHost) line(k Key) line { return lineTo{h, k} }
+
 func openGate(t testing.TB, h caller, store vault.Store, opt *Options) *Gate {
 	t.Helper()
-	g := newGate(h, store, opt)
+	g := newGate(func(k Key) line { return lineTo{h, k} }, store, opt)
 	t.Cleanup(func() { g.Close(context.Background()) })
 	return g
 }

@@ -116,7 +116,7 @@ func TestEveryMutationIsNoticed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newFakeHost(mutant, simpleTool("other"))
 				store := vault.NewMemory()
-				g := newGate(h, store, nil)
+				g := newGate(h.line, store, nil)
 				defer g.Close(t.Context())
 				if _, err := g.Call(t.Context(), callOf("s", "read_file")); err != nil {
 					t.Fatalf("before the change: %v", err)
@@ -162,7 +162,7 @@ func TestNeutralChangesAreNot(t *testing.T) {
 			changed := mutate(t, tt.old, tt.new)
 			synctest.Test(t, func(t *testing.T) {
 				h := newFakeHost(mutant)
-				g := newGate(h, vault.NewMemory(), nil)
+				g := newGate(h.line, vault.NewMemory(), nil)
 				defer g.Close(t.Context())
 				for range 2 {
 					if _, err := g.Call(t.Context(), callOf("s", "read_file")); err != nil {

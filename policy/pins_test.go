@@ -53,7 +53,7 @@ type pinWorld struct {
 func inPinWorld(t *testing.T, cfg *config.Config, tools []string, test func(w *pinWorld)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &pinWorld{T: t, h: newFakeHost(tools...), store: vault.NewMemory()}
-		w.g = newGate(w.h, w.store, &Options{Config: cfg, OnNote: w.notes.add})
+		w.g = newGate(w.h.line, w.store, &Options{Config: cfg, OnNote: w.notes.add})
 		defer w.g.Close(t.Context())
 		w.list()
 		test(w)
@@ -219,7 +219,7 @@ func TestPinsConfirmRememberedLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := vault.NewMemory()
 		h := newFakeHost(described("a", "old"))
-		g := newGate(h, store, nil)
+		g := newGate(h.line, store, nil)
 		if _, err := g.Call(t.Context(), callOf("s", "a")); err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestPinsConfirmRememberedLists(t *testing.T) {
 		remembered := *h.cachedCatalog()
 		h.setTools(described("a", "new"))
 		h.remember(remembered)
-		g = newGate(h, store, nil)
+		g = newGate(h.line, store, nil)
 		defer g.Close(t.Context())
 		if _, err := g.Call(t.Context(), callOf("s", "a")); !errors.Is(err, ErrSchemaChanged) {
 			t.Errorf("%v, want ErrSchemaChanged", err)
@@ -291,7 +291,7 @@ func TestPinsWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &downStore{Store: vault.NewMemory()}
 		h := newFakeHost(described("a", "old"))
-		g := newGate(h, store, nil)
+		g := newGate(h.line, store, nil)
 		defer g.Close(t.Context())
 		call := func(server string) error {
 			_, err := g.Call(t.Context(), callOf(server, "a"))
@@ -330,7 +330,7 @@ func TestPinsWriteOncePerList(t *testing.T) {
 			tools = append(tools, described(fmt.Sprint("tool", i), "x"))
 		}
 		h := newFakeHost(tools...)
-		g := newGate(h, store, nil)
+		g := newGate(h.line, store, nil)
 		defer g.Close(t.Context())
 		for range 20 {
 			if _, err := g.Call(t.Context(), callOf("s", "tool7")); err != nil {

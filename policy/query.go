@@ -152,7 +152,7 @@ func (g *Gate) ask(ctx context.Context, q *query, asker context.Context) answer 
 			}
 		}
 	}
-	raw, err := g.host.Do(ctx, q.key, req)
+	raw, err := g.line(q.scope, q.key).Do(ctx, req)
 	a := answer{raw: raw, err: err}
 	if err != nil || !q.kept || asked != nil && asked.Load() {
 		return a

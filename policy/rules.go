@@ -28,7 +28,8 @@ const notAllowed = "no allow rule matches it"
 // rules is one configuration's policy, compiled. It never changes, but for the
 // verdicts it remembers; a new configuration makes a new one.
 type rules struct {
-	problem     error // settings that could not be read: nothing is allowed
+	number      uint64 // differs from that of all others of a gate
+	problem     error  // settings that could not be read: nothing is allowed
 	allow, deny []rule
 	servers     map[string]*serverRules
 }
@@ -45,7 +46,7 @@ type rule struct {
 
 // serverRules are the tool rules of one server.
 type serverRules struct {
-	server      config.Server
+	pins        string            // see config.Server, empty for the default
 	allow, deny []rule            // only tool is set
 	own         map[string]string // shown name → the server's own
 	shown       map[string]string // the server's own → shown name
@@ -104,7 +105,7 @@ func compileRule(verb string, entry config.Rule) rule {
 }
 
 func compileServer(s config.Server) *serverRules {
-	sr := &serverRules{server: s, own: map[string]string{}, shown: map[string]string{}, clash: map[string]string{}}
+	sr := &serverRules{pins: s.Pins, own: map[string]string{}, shown: map[string]string{}, clash: map[string]string{}}
 	sr.verdicts.Store(&map[asked]verdict{})
 	tool := func(verb, pattern string) rule {
 		g := compileGlob(pattern)
@@ -128,8 +129,8 @@ func compileServer(s config.Server) *serverRules {
 
 // decide says whether a tool may be used, and what the server calls it. An empty
 // tool asks for the server as a whole: may it be started and listed.
-func (r *rules) decide(server, account, tool string) verdict {
-	sr := r.servers[server]
+// sr are the rules of the server, nil when there are none.
+func (r *rules) decide(sr *serverRules, server, account, tool string) verdict {
 	if sr == nil {
 		return r.judge(nil, server, account, tool)
 	}
@@ -270,10 +271,10 @@ func badNames(server, account, tool string) string {
 	return ""
 }
 
-// pinMode is what to do about changed tools of a server.
-func (r *rules) pinMode(server string) string {
-	if sr := r.servers[server]; sr != nil && sr.server.Pins != "" {
-		return sr.server.Pins
+// pinMode is what to do about changed tools of a server; nil has no rules.
+func (sr *serverRules) pinMode() string {
+	if sr != nil && sr.pins != "" {
+		return sr.pins
 	}
 	return config.PinsBlock
 }

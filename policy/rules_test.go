@@ -11,7 +11,7 @@ import (
 )
 
 func decideText(r *rules, server, account, tool string) string {
-	v := r.decide(server, account, tool)
+	v := r.decide(r.servers[server], server, account, tool)
 	if v.denied == nil {
 		return "ok " + v.tool
 	}
@@ -122,7 +122,7 @@ func TestConfigureAndRegisterTakeEffect(t *testing.T) {
 func TestVerdictsAreBounded(t *testing.T) {
 	r := compileRules(config.Settings{}, []config.Server{{Name: "s"}})
 	for i := range 3 * maxVerdicts {
-		r.decide("s", "", "tool"+string(rune('a'+i%26))+string(rune(0x4e00+i)))
+		r.decide(r.servers["s"], "s", "", "tool"+string(rune('a'+i%26))+string(rune(0x4e00+i)))
 	}
 	if n := len(*r.servers["s"].verdicts.Load()); n > maxVerdicts {
 		t.Errorf("%d verdicts are remembered", n)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,8 @@ type scopeID struct{ principal, server, account string }
 type scope struct {
 	id     scopeID
 	server *serverState
+	line   line // to the connection that all lanes share
+	ruled  atomic.Pointer[ruled]
 	marks  [families]atomic.Uint64
 	tools  atomic.Pointer[toolset]
 	// When a doubtful list may be read again, and one that lacks a tool, in Unix
@@ -27,8 +30,30 @@ type scope struct {
 	pins []byte        // the record as last read
 }
 
+// ruled are the rules of a server, as found in those of everything. It does not keep
+// those: they may be old.
+type ruled struct {
+	in     uint64       // number of the rules
+	server *serverRules // nil when there are none
+}
+
+// rulesOf looks for the rules of a server once for each set of rules; without a scope
+// it is done every time.
+func (sc *scope) rulesOf(r *rules, server string) *serverRules {
+	if sc == nil {
+		return r.servers[server]
+	}
+	found := sc.ruled.Load()
+	if found == nil || found.in != r.number {
+		found = &ruled{r.number, r.servers[server]}
+		sc.ruled.Store(found)
+	}
+	return found.server
+}
+
 // serverState is shared by all who use a server.
 type serverState struct {
+	meter atomic.Pointer[meter]
 	marks [families]atomic.Uint64 // of entries for everybody
 	mu    sync.Mutex              // guards replacing topics
 	// topics are those whose results declared a ttlMs.
@@ -45,20 +70,38 @@ type scopes struct {
 	servers map[string]*serverState
 }
 
-func (s *scopes) of(k Key) *scope {
-	id := scopeID{k.Principal, k.Server, k.Account}
-	if id.principal == "" {
-		id.principal = host.Local
-	}
-	s.mu.RLock()
-	sc := s.all[id]
-	s.mu.RUnlock()
-	if sc != nil {
+// scope returns what is remembered about a key, making it if need be.
+func (g *Gate) scope(k Key) *scope {
+	if sc := g.scopes.find(k); sc != nil {
 		return sc
 	}
+	return g.scopes.add(k, g.dial)
+}
+
+// line returns the way to the server of a key.
+func (g *Gate) line(sc *scope, k Key) line {
+	if k.Lane == "" {
+		return sc.line
+	}
+	return g.dial(k)
+}
+
+func (s *scopes) id(k Key) scopeID {
+	return scopeID{cmp.Or(k.Principal, host.Local), k.Server, k.Account}
+}
+
+// find is nil when nothing is remembered.
+func (s *scopes) find(k Key) *scope {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.all[s.id(k)]
+}
+
+func (s *scopes) add(k Key, dial func(Key) line) *scope {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sc = s.all[id]; sc != nil {
+	id := s.id(k)
+	if sc := s.all[id]; sc != nil {
 		return sc
 	}
 	if s.all == nil {
@@ -67,10 +110,12 @@ func (s *scopes) of(k Key) *scope {
 	state := s.servers[id.server]
 	if state == nil {
 		state = &serverState{}
-		state.topics.Store(&map[topic]bool{})
 		s.servers[id.server] = state
 	}
-	sc = &scope{id: id, server: state, turn: make(chan struct{}, 1)}
+	sc := &scope{
+		id: id, server: state, turn: make(chan struct{}, 1),
+		line: dial(Key{Principal: id.principal, Server: id.server, Account: id.account}),
+	}
 	sc.turn <- struct{}{}
 	s.all[id] = sc
 	return sc
@@ -89,7 +134,21 @@ func (s *scopes) ofServer(server string) []*scope {
 	return out
 }
 
-func (s *serverState) declared(t topic) bool { return (*s.topics.Load())[t] }
+// budget returns the meter of the server. It is made with the first call, so that only
+// servers that were called have one.
+func (s *serverState) budget(b *budgets, server string) *meter {
+	m := s.meter.Load()
+	if m == nil {
+		m = b.meter(server)
+		s.meter.Store(m)
+	}
+	return m
+}
+
+func (s *serverState) declared(t topic) bool {
+	topics := s.topics.Load()
+	return topics != nil && (*topics)[t]
+}
 
 func (s *serverState) declare(t topic) {
 	if s.declared(t) {
@@ -97,11 +156,14 @@ func (s *serverState) declare(t topic) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old := *s.topics.Load(); len(old) < maxTopics {
-		next := maps.Clone(old)
-		next[t] = true
-		s.topics.Store(&next)
+	next := map[topic]bool{t: true}
+	if old := s.topics.Load(); old != nil {
+		if len(*old) >= maxTopics {
+			return
+		}
+		maps.Copy(next, *old)
 	}
+	s.topics.Store(&next)
 }
 
 // A family is what one notification makes outdated. Entries carry the mark their
@@ -145,7 +207,7 @@ func (sc *scope) outdate(f int) {
 // Notified takes in a notification of a server: what it says has changed is not
 // answered from the cache any more.
 func (g *Gate) Notified(k Key, m wire.Message) {
-	sc := g.scopes.of(k)
+	sc := g.scope(k)
 	switch m.Method {
 	case wire.MethodNotifyTools:
 		sc.confirm.Store(0)
@@ -162,7 +224,7 @@ func (g *Gate) Notified(k Key, m wire.Message) {
 // Relogin forgets what was kept for an account: after a login, a logout or a
 // change of permissions its answers may be others.
 func (g *Gate) Relogin(k Key) {
-	sc := g.scopes.of(k)
+	sc := g.scope(k)
 	for f := range sc.marks {
 		sc.marks[f].Add(1)
 	}
@@ -179,6 +241,7 @@ func (g *Gate) Forget(server string) {
 		}
 		sc.tools.Store(nil)
 		sc.confirm.Store(0)
+		sc.line.Forget()
 	}
 	g.cache.drop(server)
 }

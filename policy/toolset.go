@@ -78,11 +78,12 @@ func (g *Gate) Tools(ctx context.Context, k Key) (Listing, error) {
 	if _, err := g.allow(ctx, k, ""); err != nil {
 		return Listing{}, err
 	}
-	c, err := g.host.Tools(ctx, k)
+	sc := g.scope(k)
+	c, err := g.line(sc, k).Tools(ctx)
 	if err != nil {
 		return Listing{}, err
 	}
-	return g.listing(ctx, k, c)
+	return g.listing(ctx, sc, k, c)
 }
 
 // Known is Tools from memory, without a connection; false when nothing is known.
@@ -90,11 +91,12 @@ func (g *Gate) Known(ctx context.Context, k Key) (Listing, bool, error) {
 	if _, err := g.allow(ctx, k, ""); err != nil {
 		return Listing{}, false, err
 	}
-	c, ok := g.host.Cached(k)
+	sc := g.scope(k)
+	c, ok := g.line(sc, k).Cached()
 	if !ok {
 		return Listing{}, false, nil
 	}
-	l, err := g.listing(ctx, k, c)
+	l, err := g.listing(ctx, sc, k, c)
 	return l, err == nil, err
 }
 
@@ -104,13 +106,13 @@ func (g *Gate) Version(ctx context.Context, k Key) (string, error) {
 	if _, err := g.allow(ctx, k, ""); err != nil {
 		return "", err
 	}
-	c, _ := g.host.Cached(k)
+	c, _ := g.line(g.scope(k), k).Cached()
 	return c.Version, nil
 }
 
-func (g *Gate) listing(ctx context.Context, k Key, c host.Catalog) (Listing, error) {
+func (g *Gate) listing(ctx context.Context, sc *scope, k Key, c host.Catalog) (Listing, error) {
 	r := g.rules.Load()
-	set, err := g.toolset(ctx, g.scopes.of(k), k, c, r.pinMode(k.Server))
+	set, err := g.toolset(ctx, sc, k, c, sc.rulesOf(r, k.Server).pinMode())
 	if err != nil {
 		return Listing{}, err
 	}
@@ -157,7 +159,7 @@ func (g *Gate) hooked(ctx context.Context, k Key, tools []Tool) []Tool {
 
 // checkPin refuses a tool that differs from its pin, and one that does not exist.
 func (g *Gate) checkPin(ctx context.Context, sc *scope, k Key, tool string) error {
-	mode := g.rules.Load().pinMode(k.Server)
+	mode := sc.rulesOf(g.rules.Load(), k.Server).pinMode()
 	set, err := g.current(ctx, sc, k, mode)
 	if err != nil || set == nil {
 		return err
@@ -195,13 +197,14 @@ func (g *Gate) stillBlocked(ctx context.Context, sc *scope, k Key, set *toolset,
 // nothing has to be. A list remembered from an earlier run, and one that the
 // server said has changed, is read again first: that is when tools change.
 func (g *Gate) current(ctx context.Context, sc *scope, k Key, mode string) (*toolset, error) {
-	c, ok := g.host.Cached(k)
+	to := g.line(sc, k)
+	c, ok := to.Cached()
 	switch {
 	case !ok && mode == config.PinsOff:
 		return nil, nil
 	case !ok || mode != config.PinsOff && g.doubtful(sc, c):
 		var err error
-		if c, err = g.host.Tools(ctx, k); err != nil {
+		if c, err = to.Tools(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -225,7 +228,7 @@ func (g *Gate) reread(ctx context.Context, sc *scope, k Key, mode string, old *t
 	if time.Since(old.at) < confirmChanged || !due(&sc.reread, confirmChanged) {
 		return old, nil
 	}
-	c, err := g.host.Tools(ctx, k)
+	c, err := g.line(sc, k).Tools(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,81 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// Line is the way to one key. It remembers what it found, so that whoever asks for
+// the same key with every call does not have it looked up each time: with a thousand
+// servers that is memory which no processor has at hand. All methods may be used
+// concurrently.
+type Line struct {
+	h    *Host
+	key  Key
+	unit atomic.Pointer[unit]
+}
+
+// Line returns the way to a key, be there such a server or not.
+func (h *Host) Line(k Key) *Line { return &Line{h: h, key: k.normal()} }
+
+// find returns the unit of the key. One that was replaced is not used any more.
+func (l *Line) find() (*unit, error) {
+	if u := l.unit.Load(); u != nil && !u.gone.Load() {
+		return u, nil
+	}
+	u, err := l.h.unit(l.key)
+	l.unit.Store(u)
+	return u, err
+}
+
+// Forget lets go of what is remembered, for a server that may not come back.
+func (l *Line) Forget() { l.unit.Store(nil) }
+
+// Do is [Host.Do].
+func (l *Line) Do(ctx context.Context, req Request) ([]byte, error) {
+	l.h.count.requests.Add(1)
+	for {
+		u, err := l.find()
+		if err != nil {
+			return nil, err
+		}
+		result, err := u.request(ctx, req)
+		if !errors.Is(err, errReplaced) {
+			return result, err
+		}
+	}
+}
+
+// Tools is [Host.Tools].
+func (l *Line) Tools(ctx context.Context) (Catalog, error) { return l.list(ctx, wire.MethodToolsList) }
+
+func (l *Line) list(ctx context.Context, method string) (Catalog, error) {
+	for {
+		u, err := l.find()
+		if err != nil {
+			return Catalog{}, err
+		}
+		err = u.refresh(ctx, method)
+		if errors.Is(err, errReplaced) {
+			continue
+		}
+		if err != nil && (hidesTools(err) || ctx.Err() != nil || !u.catalog.failed(method, err)) {
+			return Catalog{}, err
+		}
+		c, _ := u.catalog.view()
+		return c, nil
+	}
+}
+
+// Cached is [Host.Cached].
+func (l *Line) Cached() (Catalog, bool) {
+	u, err := l.find()
+	if err != nil {
+		return Catalog{}, false
+	}
+	u.recall(l.h.life)
+	return u.catalog.view()
+}
