@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +15,10 @@ import (
 // headerTables know which arguments of which tools travel in headers, per endpoint.
 // They are learned from the lists that pass by, and from one asked for when a tool
 // is called before any did.
-type headerTables struct{ all sync.Map } // from the key of an endpoint to its *headerTable
+type headerTables struct {
+	mu  sync.RWMutex            // guards all
+	all map[string]*headerTable // by the key of an endpoint
+}
 
 type headerTable struct {
 	mu     sync.RWMutex // guards what follows
@@ -28,11 +32,22 @@ type headerTable struct {
 const askAgain = 10 * time.Second
 
 func (t *headerTables) of(key string) *headerTable {
-	if table, ok := t.all.Load(key); ok {
-		return table.(*headerTable)
+	t.mu.RLock()
+	table := t.all[key]
+	t.mu.RUnlock()
+	if table != nil {
+		return table
 	}
-	table, _ := t.all.LoadOrStore(key, &headerTable{params: map[string][]wire.HeaderParam{}})
-	return table.(*headerTable)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if table = t.all[key]; table == nil {
+		if t.all == nil {
+			t.all = map[string]*headerTable{}
+		}
+		table = &headerTable{}
+		t.all[strings.Clone(key)] = table // it is part of a request
+	}
+	return table
 }
 
 // learn reads a result of tools/list. Agents may see different parts of a list, so
@@ -61,6 +76,9 @@ func (t *headerTable) learn(result []byte) {
 		if err != nil || len(params) == 0 {
 			delete(t.params, name) // with broken annotations nobody can call it rightly
 			continue
+		}
+		if t.params == nil {
+			t.params = map[string][]wire.HeaderParam{}
 		}
 		t.params[name] = params
 	}
