@@ -2,11 +2,10 @@ package policy
 
 import (
 	"bytes"
+	linked "container/list"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/maypok86/otter/v2"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -16,6 +15,7 @@ import (
 const (
 	maxPerTool   = 64             // entries of one (server, method, tool)
 	keepStale    = 24 * time.Hour // how long an outdated list can stand in
+	sweepEvery   = time.Minute    // what has expired is looked for then, at the next entry
 	entryCost    = 256            // bytes of bookkeeping, about
 	DefaultCache = 32 << 20       // bytes of all results together
 )
@@ -39,9 +39,15 @@ type identity struct{ principal, account string }
 type cached struct {
 	raw    []byte
 	until  time.Time // fresh before
-	keep   time.Duration
 	public bool
+
+	// What follows is the cache's own.
+	key         cacheKey
+	gone        time.Time // not even good to stand in from then on
+	age, recent *linked.Element
 }
+
+func (e *cached) cost() int64 { return int64(len(e.raw) + entryCost) }
 
 // CacheStats are counts since the start, but for Entries and Bytes, which are now.
 type CacheStats struct {
@@ -53,16 +59,21 @@ type CacheStats struct {
 	Bytes     int64
 }
 
-// cache keeps results for as long as their servers said. Nothing is allocated
-// before the first of them does.
+// cache keeps results for as long as their servers said. When there are too many of
+// a tool the oldest go, and when they are too large together those that nobody has
+// asked for in the longest time. Nothing is allocated before the first is kept.
 type cache struct {
-	maxBytes uint64
-	store    atomic.Pointer[otter.Cache[cacheKey, *cached]]
+	maxBytes int64
+	filled   atomic.Bool // before there was an entry nobody has to look for one
 
 	hits, misses, collapsed, stale atomic.Int64
 
-	mu     sync.Mutex           // guards order and making the store
-	order  map[topic][]cacheKey // oldest first; may name entries that are gone
+	mu     sync.Mutex // guards what follows
+	byKey  map[cacheKey]*cached
+	topics map[topic]*linked.List // entries, oldest first; none is empty
+	recent linked.List            // all entries, the one asked for last at the end
+	bytes  int64
+	swept  time.Time
 	closed bool
 }
 
@@ -70,116 +81,127 @@ func newCache(maxBytes int64) *cache {
 	if maxBytes <= 0 {
 		maxBytes = DefaultCache
 	}
-	return &cache{maxBytes: uint64(maxBytes), order: map[topic][]cacheKey{}}
+	return &cache{maxBytes: maxBytes}
 }
 
 // get returns the entry, and whether it is fresh. An entry that is not may still
 // stand in for a list that cannot be read.
 func (c *cache) get(k cacheKey) (e *cached, fresh bool) {
-	store := c.store.Load()
-	if store == nil {
+	if !c.filled.Load() {
 		return nil, false
 	}
-	e, ok := store.GetIfPresent(k)
-	if !ok {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e = c.byKey[k]
+	if e == nil || !now.Before(e.gone) {
 		return nil, false
 	}
-	return e, time.Now().Before(e.until)
+	c.recent.MoveToBack(e.recent)
+	return e, now.Before(e.until)
 }
 
 // put keeps a result for ttl from now on. An expired list is kept for longer, to
 // stand in.
 func (c *cache) put(k cacheKey, raw []byte, f wire.Freshness) {
-	cost := uint64(len(raw) + entryCost)
-	if f.TTL <= 0 || cost > c.maxBytes/4 {
+	now := time.Now()
+	e := &cached{raw: raw, until: now.Add(f.TTL), public: f.Public, key: k}
+	if f.TTL <= 0 || e.cost() > c.maxBytes/4 {
 		return
 	}
-	e := &cached{raw: bytes.Clone(raw), until: time.Now().Add(f.TTL), keep: f.TTL, public: f.Public}
+	e.raw = bytes.Clone(raw)
+	e.gone = e.until
 	if isList(k.method) {
-		e.keep += keepStale
+		e.gone = e.gone.Add(keepStale)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	store := c.open()
-	if store == nil {
+	if c.closed {
 		return
 	}
-	store.Set(k, e)
-	keys := append(dropKey(c.order[k.topic], k), k)
-	if len(keys) > maxPerTool {
-		keys = c.living(store, keys)
-	}
-	for len(keys) > maxPerTool {
-		store.Invalidate(keys[0])
-		keys = keys[1:]
-	}
-	c.order[k.topic] = keys
+	c.add(e)
+	c.trim(e.key.topic, now)
 }
 
-// open needs mu. It makes the store when it is first needed.
-func (c *cache) open() *otter.Cache[cacheKey, *cached] {
-	if c.closed {
-		return nil
+// add needs mu, as do all that follow up to drop.
+func (c *cache) add(e *cached) {
+	if old := c.byKey[e.key]; old != nil {
+		c.remove(old)
 	}
-	if s := c.store.Load(); s != nil {
-		return s
+	if c.byKey == nil {
+		c.byKey, c.topics = map[cacheKey]*cached{}, map[topic]*linked.List{}
+		c.filled.Store(true)
 	}
-	s := otter.Must(&otter.Options[cacheKey, *cached]{
-		MaximumWeight: c.maxBytes,
-		Weigher:       func(_ cacheKey, e *cached) uint32 { return uint32(len(e.raw) + entryCost) },
-		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[cacheKey, *cached]) time.Duration {
-			return e.Value.keep
-		}),
-	})
-	c.store.Store(s)
-	return s
+	ages := c.topics[e.key.topic]
+	if ages == nil {
+		ages = linked.New()
+		c.topics[e.key.topic] = ages
+	}
+	c.byKey[e.key] = e
+	e.age, e.recent = ages.PushBack(e), c.recent.PushBack(e)
+	c.bytes += e.cost()
 }
 
-func dropKey(keys []cacheKey, k cacheKey) []cacheKey {
-	for i, o := range keys {
-		if o == k {
-			return append(keys[:i:i], keys[i+1:]...)
+func (c *cache) remove(e *cached) {
+	ages := c.topics[e.key.topic]
+	if ages.Remove(e.age); ages.Len() == 0 {
+		delete(c.topics, e.key.topic)
+	}
+	c.recent.Remove(e.recent)
+	delete(c.byKey, e.key)
+	c.bytes -= e.cost()
+}
+
+// trim brings the cache back to its bounds after an entry of t came.
+func (c *cache) trim(t topic, now time.Time) {
+	if now.Sub(c.swept) >= sweepEvery {
+		c.sweep(&c.recent, now)
+		c.swept = now
+	}
+	ages := c.topics[t]
+	if ages.Len() > maxPerTool {
+		c.sweep(ages, now)
+	}
+	for ages.Len() > maxPerTool {
+		c.remove(ages.Front().Value.(*cached))
+	}
+	for c.bytes > c.maxBytes {
+		c.remove(c.recent.Front().Value.(*cached))
+	}
+}
+
+// sweep removes the entries of a list that nobody can use any more.
+func (c *cache) sweep(l *linked.List, now time.Time) {
+	for at := l.Front(); at != nil; {
+		e := at.Value.(*cached)
+		at = at.Next()
+		if !now.Before(e.gone) {
+			c.remove(e)
 		}
 	}
-	return keys
-}
-
-// living leaves out keys whose entries have expired or were evicted.
-func (c *cache) living(store *otter.Cache[cacheKey, *cached], keys []cacheKey) []cacheKey {
-	var out []cacheKey
-	for _, k := range keys {
-		if _, ok := store.GetEntryQuietly(k); ok {
-			out = append(out, k)
-		}
-	}
-	return out
 }
 
 // drop removes all entries of a server.
 func (c *cache) drop(server string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	store := c.store.Load()
-	for t, keys := range c.order {
-		if t.server != server {
-			continue
+	for t, ages := range c.topics {
+		for t.server == server && ages.Len() > 0 {
+			c.remove(ages.Front().Value.(*cached))
 		}
-		for _, k := range keys {
-			store.Invalidate(k)
-		}
-		delete(c.order, t)
 	}
 }
 
 // entries counts the living entries of a server.
 func (c *cache) entries(server string) int {
+	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	store := c.store.Load()
 	n := 0
-	for t, keys := range c.order {
+	for t, ages := range c.topics {
 		if t.server == server {
-			n += len(c.living(store, keys))
+			c.sweep(ages, now)
+			n += ages.Len()
 		}
 	}
 	return n
@@ -187,11 +209,10 @@ func (c *cache) entries(server string) int {
 
 func (c *cache) stats() CacheStats {
 	s := CacheStats{Hits: c.hits.Load(), Misses: c.misses.Load(), Collapsed: c.collapsed.Load(), Stale: c.stale.Load()}
-	if store := c.store.Load(); store != nil {
-		store.CleanUp()
-		s.Entries = int64(store.EstimatedSize())
-		s.Bytes = int64(store.WeightedSize())
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep(&c.recent, time.Now())
+	s.Entries, s.Bytes = int64(len(c.byKey)), c.bytes
 	return s
 }
 
@@ -199,10 +220,8 @@ func (c *cache) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	if store := c.store.Swap(nil); store != nil {
-		store.StopAllGoroutines()
-	}
-	clear(c.order)
+	c.byKey, c.topics, c.bytes = nil, nil, 0
+	c.recent.Init()
 }
 
 func isList(method string) bool {

@@ -50,7 +50,7 @@ var rooms = map[string]rule{
 	"auth/bulk":       {ours: []string{"config", "vault", "auth"}},
 	"auth/courier":    {ours: []string{"vault", "auth", "auth/bulk"}},
 	"host":            {ours: []string{"config", "upstream"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},
-	"policy":          {ours: []string{"config", "host", "vault"}, theirs: []string{"github.com/maypok86/otter/v2"}},
+	"policy":          {ours: []string{"config", "host", "vault"}},
 	"surface":         {ours: []string{"policy", "auth"}},
 	"gateway":         {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
 	"console":         {ours: []string{"surface", "auth", "auth/bulk"}},
