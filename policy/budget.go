@@ -47,7 +47,7 @@ func (b *budgets) configure(limits config.Budgets) {
 // charge takes one call from the budgets that apply, or from none of them. m is the
 // server's.
 func (b *budgets) charge(ctx context.Context, m *meter) error {
-	if b.total.dry() && m.dry() {
+	if b.store != nil && b.total.dry() && m.dry() {
 		b.reserveBoth(ctx, m)
 	}
 	if err := b.total.take(ctx); err != nil {
@@ -58,15 +58,6 @@ func (b *budgets) charge(ctx context.Context, m *meter) error {
 		return err
 	}
 	return nil
-}
-
-// reserveBoth asks the store for both budgets of a call at once: the two writes then
-// wait for the disk together. What came of it shows when they are taken from.
-func (b *budgets) reserveBoth(ctx context.Context, m *meter) {
-	var wg sync.WaitGroup
-	wg.Go(func() { b.total.fill(ctx) })
-	m.fill(ctx)
-	wg.Wait()
 }
 
 // meter returns the one of a server, which stays the same.
@@ -202,14 +193,6 @@ func (m *meter) current(limit *config.Budget, now time.Time) *window {
 		return next
 	}
 	return m.window.Load() // another caller turned the page
-}
-
-// fill reserves some calls, if there are any.
-func (m *meter) fill(ctx context.Context) {
-	now := time.Now()
-	if w := m.current(m.limit.Load(), now); w != nil {
-		_, _ = w.reserve(ctx, m.of, now) // who takes from it asks again
-	}
 }
 
 func (m *meter) takeFromWindow(ctx context.Context, limit *config.Budget) error {

@@ -35,6 +35,14 @@ func (c *counting) Add(ctx context.Context, k vault.Key, delta int64) (int64, er
 	return c.Store.Add(ctx, k, delta)
 }
 
+func (c *counting) AddAll(ctx context.Context, deltas ...vault.Count) ([]int64, error) {
+	if c.away.Load() {
+		return nil, vault.ErrUnavailable
+	}
+	c.adds.Add(1)
+	return c.Store.AddAll(ctx, deltas...)
+}
+
 func newCounting() *counting { return &counting{Store: vault.NewMemory()} }
 
 func budgetsOf(store vault.Counters, limits config.Budgets) *budgets {
@@ -153,7 +161,7 @@ func TestBudgetOfABusyProcess(t *testing.T) {
 	})
 }
 
-// TestBudgetOfOneCall: a process that makes one call writes once for each budget and
+// TestBudgetOfOneCall: a process that makes one call writes once for both budgets and
 // has nothing to give back.
 func TestBudgetOfOneCall(t *testing.T) {
 	store := newCounting()
@@ -163,8 +171,38 @@ func TestBudgetOfOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.close(t.Context())
-	if n := store.adds.Load(); n != 2 {
-		t.Errorf("the store was written %d times, want 2", n)
+	if n := store.adds.Load(); n != 1 {
+		t.Errorf("the store was written %d times, want once", n)
+	}
+	counts, err := store.Counts(t.Context(), vault.KindBudget, vault.Local)
+	if err != nil || len(counts) != 2 || counts[0].Value != 1 || counts[1].Value != 1 {
+		t.Errorf("counted: %v, %v", counts, err)
+	}
+}
+
+// Two budgets that are asked for together keep to their own limits, with a store that
+// is away for a while too.
+func TestBudgetsTogether(t *testing.T) {
+	limits := config.Budgets{Total: config.Budget{Calls: 5, Window: time.Hour}, PerServer: config.Budget{Calls: 2, Window: time.Hour}}
+	for name, away := range map[string]bool{"there": false, "away at first": true} {
+		t.Run(name, func(t *testing.T) {
+			store := newCounting()
+			store.away.Store(away)
+			b := budgetsOf(store, limits)
+			if ok, _ := spend(t, b, "a", 1); ok != 1 {
+				t.Fatal("refused")
+			}
+			store.away.Store(false)
+			for server, want := range map[string]int{"a": 1, "b": 2} {
+				if ok, err := spend(t, b, server, 3); ok != want || !errors.Is(err, ErrBudget) {
+					t.Errorf("%s: %d calls, %v; want %d", server, ok, err, want)
+				}
+			}
+			b.close(t.Context())
+			if ok, err := spend(t, budgetsOf(store, limits), "c", 2); ok != 1 || !errors.Is(err, ErrBudget) {
+				t.Errorf("the next process: %d calls, %v; want the one that is left of all", ok, err)
+			}
+		})
 	}
 }
 

@@ -101,25 +101,61 @@ func (w *window) reserve(ctx context.Context, b *budgets, now time.Time) (bool, 
 	if now.Before(w.retry) {
 		return false, nil
 	}
-	n := w.ask(ctx, b, w.nextChunk(now))
-	if n <= 0 {
-		w.retry = now.Add(time.Second)
-		return false, nil
-	}
-	w.granted += n
-	w.left.Add(n)
-	return true, nil
-}
-
-// ask returns how many calls may be used, of chunk that are wanted.
-func (w *window) ask(ctx context.Context, b *budgets, chunk int64) int64 {
 	if b.store == nil {
 		w.counted.Store(w.limit)
-		return w.limit - w.granted
+		return w.grant(w.limit-w.granted, now), nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
+	chunk := w.nextChunk(now)
 	sum, err := b.store.Add(ctx, w.key(), chunk+w.debt)
+	return w.grant(w.settle(ctx, b, chunk, sum, err), now), nil
+}
+
+// reserveBoth asks the store for both budgets of a call at once, which waits for the
+// disk once. What came of it shows when they are taken from.
+func (b *budgets) reserveBoth(ctx context.Context, m *meter) {
+	now := time.Now()
+	total, own := b.total.current(b.total.limit.Load(), now), m.current(m.limit.Load(), now)
+	if total == nil || own == nil {
+		return
+	}
+	for _, w := range []*window{total, own} {
+		select {
+		case <-w.turn:
+			defer func() { w.turn <- struct{}{} }()
+		case <-ctx.Done():
+			return
+		}
+		if w.left.Load() > 0 || now.Before(w.retry) {
+			return // somebody else has asked
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	all, each := total.nextChunk(now), own.nextChunk(now)
+	sums, err := b.store.AddAll(ctx, vault.Count{Key: total.key(), Value: all + total.debt}, vault.Count{Key: own.key(), Value: each + own.debt})
+	if err != nil {
+		sums = make([]int64, 2)
+	}
+	total.grant(total.settle(ctx, b, all, sums[0], err), now)
+	own.grant(own.settle(ctx, b, each, sums[1], err), now)
+}
+
+// grant takes in what a reservation brought, and reports whether that is anything.
+func (w *window) grant(n int64, now time.Time) bool {
+	if n <= 0 {
+		w.retry = now.Add(time.Second)
+		return false
+	}
+	w.granted += n
+	w.left.Add(n)
+	return true
+}
+
+// settle returns how many calls may be used, of chunk that were wanted: sum is what the
+// shared counter has become by that and the debt, or err says why it is not known.
+func (w *window) settle(ctx context.Context, b *budgets, chunk, sum int64, err error) int64 {
 	if err != nil {
 		// Calls go on while the store is away; this process then keeps to the
 		// limit on its own and tells the counter later.

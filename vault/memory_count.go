@@ -10,20 +10,49 @@ import (
 
 // Add implements [Counters].
 func (m *Memory) Add(ctx context.Context, key Key, delta int64) (int64, error) {
-	if err := key.Validate(); err != nil {
+	sums, err := m.AddAll(ctx, Count{Key: key, Value: delta})
+	if err != nil {
 		return 0, err
+	}
+	return sums[0], nil
+}
+
+// AddAll implements [Counters].
+func (m *Memory) AddAll(ctx context.Context, deltas ...Count) ([]int64, error) {
+	if err := ValidDeltas(deltas); err != nil {
+		return nil, err
 	}
 	if err := m.lock(ctx); err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer m.mu.Unlock()
-	old := m.counters[key]
-	sum := old + delta
-	if (delta > 0 && sum < old) || (delta < 0 && sum > old) {
-		return 0, fmt.Errorf("add %d to %s: %w: the sum does not fit", delta, key, ErrInvalid)
+	sums := make([]int64, len(deltas))
+	for i, d := range deltas {
+		old := m.counters[d.Key]
+		sums[i] = old + d.Value
+		if (d.Value > 0 && sums[i] < old) || (d.Value < 0 && sums[i] > old) {
+			return nil, fmt.Errorf("add %d to %s: %w: the sum does not fit", d.Value, d.Key, ErrInvalid)
+		}
 	}
-	m.counters[key] = sum
-	return sum, nil
+	for i, d := range deltas {
+		m.counters[d.Key] = sums[i]
+	}
+	return sums, nil
+}
+
+// ValidDeltas refuses what [Counters].AddAll cannot take, with [ErrInvalid].
+func ValidDeltas(deltas []Count) error {
+	for i, d := range deltas {
+		if err := d.Validate(); err != nil {
+			return err
+		}
+		for _, other := range deltas[:i] {
+			if other.Key == d.Key {
+				return fmt.Errorf("add to %s: %w: it is named twice", d.Key, ErrInvalid)
+			}
+		}
+	}
+	return nil
 }
 
 // Counts implements [Counters].

@@ -184,6 +184,10 @@ type Counters interface {
 	// A sum beyond int64 is an error and changes nothing.
 	Add(ctx context.Context, key Key, delta int64) (int64, error)
 
+	// AddAll is Add for several counters, all or none, in one write: deltas have
+	// what to add as Value, and no key twice. The new values are in the same order.
+	AddAll(ctx context.Context, deltas ...Count) ([]int64, error)
+
 	// Counts lists counters as List does records.
 	Counts(ctx context.Context, kind, principal string) ([]Count, error)
 

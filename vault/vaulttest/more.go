@@ -136,6 +136,33 @@ func testCounters(t *testing.T, s vault.Store) {
 	if _, err := s.Get(ctx, k); !errors.Is(err, vault.ErrNotFound) {
 		t.Errorf("a counter is no record: %v", err)
 	}
+	testAddAll(t, s, k)
+}
+
+// testAddAll is for a store in which k is 3.
+func testAddAll(t *testing.T, s vault.Store, k vault.Key) {
+	ctx := t.Context()
+	plus := func(k vault.Key, delta int64) vault.Count { return vault.Count{Key: k, Value: delta} }
+	z, a := vault.LocalKey("budget", "z"), vault.LocalKey("budget", "A")
+	for _, want := range [][]int64{{7, 8, -1}, {14, 13, -2}} {
+		got, err := s.AddAll(ctx, plus(z, 7), plus(k, 5), plus(a, -1))
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Fatalf("AddAll: %v, (-want +got):\n%s", err, diff)
+		}
+	}
+	for name, deltas := range map[string][]vault.Count{
+		"twice": {plus(k, 1), plus(k, 1)}, "no key": {plus(k, 1), {}}, "too much": {plus(k, 1), plus(z, math.MaxInt64)},
+	} {
+		if got, err := s.AddAll(ctx, deltas...); !errors.Is(err, vault.ErrInvalid) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if got, err := s.Add(ctx, k, 0); got != 13 || err != nil {
+		t.Errorf("%d, %v after additions that failed; want 13", got, err)
+	}
+	if got, err := s.AddAll(ctx); len(got) != 0 || err != nil {
+		t.Errorf("nothing added: %v, %v", got, err)
+	}
 }
 
 func testCountersAtOnce(t *testing.T, s vault.Store) {
