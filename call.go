@@ -51,6 +51,17 @@ func (h *Host) Call(ctx context.Context, account, tool string, arguments []byte,
 	return res.Raw, err
 }
 
+// Ahead says that a tool will be called in a moment. If it may be, the connection is
+// made meanwhile: its server is then started before the budgets are asked, and the call
+// meets with it, or with its failure, as if it had connected itself.
+func (h *Host) Ahead(ctx context.Context, account, tool string) {
+	k, err := h.key(account)
+	if err != nil || h.broken(k.Server) != nil || h.gate.Allowed(ctx, k, tool) != nil {
+		return // as the call will say
+	}
+	h.hosted.Ahead(ctx, k)
+}
+
 // broken explains why a configured server cannot be used at all.
 func (h *Host) broken(server string) error {
 	if srv, ok := h.Config().Server(server); ok && srv.Problem != nil {

@@ -3,6 +3,7 @@ package usher
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -60,5 +61,29 @@ func TestFirst(t *testing.T) {
 	}
 	if left := children(t); len(left) > 0 {
 		t.Errorf("left behind by a host that could not be opened: %v", left)
+	}
+}
+
+// A connection is made ahead of a call that may be made, and of no other.
+func TestAhead(t *testing.T) {
+	cfg := &config.Config{Servers: []config.Server{
+		{Name: "denied", Transport: config.TransportStdio, Command: "sh", Tools: config.ToolRules{Deny: []string{"tool"}}},
+		{Name: "strange", Transport: config.TransportStdio, Command: "sh", Origin: config.Origin{Layer: config.LayerProject, File: "mcp.json"}},
+		{Name: "off", Transport: config.TransportStdio, Command: "sh", Disabled: true},
+		{Name: "child", Transport: config.TransportStdio, Command: "sh"},
+	}}
+	h, err := Open(t.Context(), &Options{Config: cfg, Store: vault.NewMemory(), Executable: process.Self()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for _, name := range []string{"denied", "strange", "off", "nobody", "", "child"} {
+		h.Ahead(t.Context(), name, "tool")
+	}
+	for len(children(t)) == 0 && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	if n := h.hosted.Stats().Dials; n != 1 {
+		t.Errorf("%d were dialled, want 1", n)
 	}
 }

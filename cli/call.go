@@ -69,6 +69,7 @@ func (a *app) call(ctx context.Context, o callOptions) error {
 	if err != nil {
 		return err
 	}
+	h.Ahead(ctx, o.server, o.tool)
 	progress := newProgress(a)
 	result, err := h.Call(ctx, o.server, o.tool, arguments, &usher.CallOptions{
 		Timeout: o.timeout, OnNotification: progress.hear, Answer: a.answer(o.server),

@@ -245,7 +245,9 @@ func (u *unit) dial(l *live) error {
 
 func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	opt := u.base
-	if opt.Version == "" {
+	if known := u.era.Swap(nil); opt.Version == "" && known != nil {
+		opt.Version = *known
+	} else if opt.Version == "" {
 		opt.Version, _ = u.h.opt.Memory.Era(ctx, u.digest)
 	}
 	opt.OnNotification = u.heard

@@ -64,15 +64,9 @@ func (u *unit) attempt(caller context.Context, around *patience, op operation) o
 	if err != nil {
 		return outcome{kind: local, err: err, barred: true}
 	}
-	// A connection that is there leaves nothing to wait for but the answer, which
-	// has the shorter deadline.
-	parent := caller
-	l := u.ready()
-	if l == nil {
-		parent = around.context()
-		if l, err = u.acquire(parent); err != nil {
-			return u.noConnection(caller, t, err)
-		}
+	l, parent, err := u.connection(caller, around)
+	if err != nil {
+		return u.noConnection(caller, t, err)
 	}
 	defer u.release(l)
 	call, p := withPatience(parent, op.timeout, around)
@@ -87,6 +81,25 @@ func (u *unit) attempt(caller context.Context, around *patience, op operation) o
 	}
 	u.record(t, l, o)
 	return o
+}
+
+// connection returns the connection for one more user, and the context in which it is
+// used.
+func (u *unit) connection(caller context.Context, around *patience) (l *live, parent context.Context, err error) {
+	if u.ahead.Load() != nil {
+		parent = around.context()
+		if l, err = u.arrive(parent); l != nil || err != nil {
+			return l, parent, err
+		}
+	}
+	// A connection that is there leaves nothing to wait for but the answer, which
+	// has the shorter deadline.
+	if l = u.ready(); l != nil {
+		return l, caller, nil
+	}
+	parent = around.context()
+	l, err = u.acquire(parent)
+	return l, parent, err
 }
 
 // noConnection settles a ticket that was not used.

@@ -52,6 +52,8 @@ type unit struct {
 
 	gone       atomic.Bool // replaced, to be seen without mu
 	wantsPlace atomic.Bool // its dial waits for a place
+	ahead      atomic.Pointer[ahead]
+	era        atomic.Pointer[string] // for the next dial, where it has been looked up
 
 	mu        sync.Mutex // guards what follows
 	state     State
