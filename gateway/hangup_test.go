@@ -18,6 +18,9 @@ import (
 	"github.com/usher-mcp/usher/surface"
 )
 
+// lookAfter is when a gateway looks for the first time whether an agent is still there.
+const lookAfter = 50 * time.Millisecond
+
 // oneConn is a listener with one connection.
 type oneConn struct {
 	conns  chan net.Conn
@@ -110,7 +113,7 @@ func TestHangup(t *testing.T) {
 // What an agent sends before it has its answer is its next request, and nothing of it is
 // lost to whoever looked whether it is still there.
 func TestPipelinedRequest(t *testing.T) {
-	for _, early := range []time.Duration{time.Millisecond, lookAfter * 2} {
+	for _, early := range []time.Duration{time.Millisecond, 2 * lookAfter} {
 		synctest.Test(t, func(t *testing.T) {
 			onConn(t, func(_ context.Context, name string) string {
 				if name == "slow" {
@@ -152,7 +155,7 @@ func TestQuickCallIsNotWatched(t *testing.T) {
 			if strings.Contains(all, "backgroundRead") {
 				t.Errorf("net/http watches the connection during a %s call", name)
 			}
-			if looks := strings.Contains(all, "(*agentConn).look"); looks != (name == "slow") {
+			if looks := strings.Contains(all, "(*conn).look"); looks != (name == "slow") {
 				t.Errorf("a %s call; looks: %v", name, looks)
 			}
 			return name

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/internal/http1"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -203,9 +204,6 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, id Identity, e *e
 		return
 	}
 	defer u.calls.Add(-1)
-	agent := agentOf(r)
-	agent.expect()
-	defer agent.done()
 	body, status := g.readBody(w, r)
 	if status != 0 {
 		http.Error(w, http.StatusText(status), status)
@@ -246,6 +244,11 @@ const bodyTimeout = 30 * time.Second
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
 	if r.ContentLength > g.opt.MaxBody {
 		return nil, http.StatusRequestEntityTooLarge
+	}
+	if b, ok := r.Body.(*http1.Body); ok {
+		if body, whole := b.Whole(); whole {
+			return body, 0
+		}
 	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every connection has one

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/usher-mcp/usher/gateway/internal/http1"
 )
 
 // Bounds of a connection before there is a request to speak of.
@@ -33,18 +35,19 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener, h http.Handler) err
 		h = g.Handler()
 	}
 	var under sync.WaitGroup
-	srv := g.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := http1.New(g.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		under.Add(1)
 		defer under.Done()
 		h.ServeHTTP(w, r)
-	}))
-	srv.ConnContext = withConn
+	})))
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(limitListener(l, g.opt.MaxConns)) }()
 	var err error
 	select {
 	case err = <-failed:
 		g.Close()
+		_ = srv.Close() // the error above is the one to report
+		under.Wait()
 		return err
 	case <-ctx.Done():
 	}
@@ -86,10 +89,22 @@ func (l *limited) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &agentConn{Conn: c, closed: sync.OnceFunc(func() { <-l.slots })}, nil
+	return &limitedConn{c, sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
 func (l *limited) Close() error {
 	l.once.Do(func() { close(l.done) })
 	return l.Listener.Close()
+}
+
+// limitedConn gives its slot back when it is closed.
+type limitedConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c *limitedConn) Close() error {
+	err := c.Conn.Close()
+	c.closed()
+	return err
 }

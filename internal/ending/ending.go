@@ -73,6 +73,9 @@ func AfterFunc(ctx context.Context, f func()) (stop func() bool) {
 	if c, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
 		return c.AfterFunc(f)
 	}
+	if ctx.Done() == nil {
+		return func() bool { return true } // it never ends
+	}
 	return context.AfterFunc(ctx, f)
 }
 

@@ -54,6 +54,8 @@ var rooms = map[string]rule{
 	"surface":         {ours: []string{"policy", "auth"}},
 	"gateway":         {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
 	"console":         {ours: []string{"surface", "auth", "auth/bulk"}},
+
+	"gateway/internal/http1": {},
 	"cli": {ours: []string{"*"}, theirs: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/lmittmann/tint",
