@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,6 +246,58 @@ func TestLeaving(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What an agent sends before it has its answer is its next request, and nothing of it is
+// lost to whoever looked whether it is still there.
+func TestPipelined(t *testing.T) {
+	for _, early := range []time.Duration{time.Millisecond, 2 * lookAfter} {
+		h := func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				pass(time.Second)
+			}
+			_, _ = io.WriteString(w, r.URL.Path)
+		}
+		bubble(t, h, func(t *testing.T, l *pipes, _ *Server) {
+			a := l.agent(t)
+			for range 3 {
+				a.send(slowRequest)
+				<-time.After(early)
+				sent := make(chan error, 1)
+				go func() {
+					_, err := io.WriteString(a, plainRequest)
+					sent <- err
+				}()
+				_, first := a.answer()
+				_, second := a.answer()
+				if err := <-sent; err != nil || first != "/slow" || second != "/mcp" {
+					t.Errorf("answered %q, then %q; sent: %v", first, second, err)
+				}
+			}
+		})
+	}
+}
+
+// A request that is quick has no goroutine that waits for its agent to leave.
+func TestQuickIsNotWatched(t *testing.T) {
+	h := func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			pass(2 * lookAfter)
+		}
+		synctest.Wait()
+		stacks := make([]byte, 1<<20)
+		all := string(stacks[:runtime.Stack(stacks, true)])
+		if looks := strings.Contains(all, "(*conn).look"); looks != (r.URL.Path == "/slow") {
+			t.Errorf("%s; looks: %v", r.URL.Path, looks)
+		}
+	}
+	bubble(t, h, func(t *testing.T, l *pipes, _ *Server) {
+		a := l.agent(t)
+		for _, text := range []string{plainRequest, slowRequest, plainRequest, plainRequest} {
+			a.send(text)
+			a.answer()
+		}
+	})
 }
 
 // A request that is over has no context to speak of, and neither has one that cannot be
