@@ -93,7 +93,7 @@ type Body struct {
 func (b *Body) Whole() ([]byte, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.left > 0 || b.over || len(b.text) == 0 {
+	if b.left > 0 || len(b.text) == 0 {
 		return nil, false
 	}
 	text := b.text

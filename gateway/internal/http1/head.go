@@ -126,7 +126,7 @@ func plainURI(s string) bool {
 			return false
 		}
 	}
-	return strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "//")
+	return strings.HasPrefix(s, "/")
 }
 
 // readLine reads the header with number n into c.lines.

@@ -248,6 +248,21 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
+// Whoever writes to an agent that has left knows at once that nobody waits.
+func TestWritingToNobody(t *testing.T) {
+	bubble(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "x")
+		if err := http.NewResponseController(w).Flush(); err == nil || r.Context().Err() == nil {
+			t.Errorf("flushed with %v, the context has ended with %v", err, r.Context().Err())
+		}
+	}, func(t *testing.T, l *pipes, _ *Server) {
+		a := l.agent(t)
+		a.send(plainRequest)
+		_ = a.Close()
+		synctest.Wait()
+	})
+}
+
 // What an agent sends before it has its answer is its next request, and nothing of it is
 // lost to whoever looked whether it is still there.
 func TestPipelined(t *testing.T) {
