@@ -35,6 +35,13 @@ func (a *authorizer) Refused(ctx context.Context, k host.Key, srv config.Server,
 	}))
 }
 
+// recallLogin reads the login of a key, where its server may want one.
+func (h *Host) recallLogin(ctx context.Context, k host.Key) {
+	if srv, ok := h.hosted.Server(k.Server); ok && srv.Transport != config.TransportStdio {
+		h.engine.Recall(ctx, account(k))
+	}
+}
+
 // statusTimeout bounds how long a status waits for the store.
 const statusTimeout = 2 * time.Second
 

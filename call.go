@@ -59,6 +59,9 @@ func (h *Host) Ahead(ctx context.Context, account, tool string) {
 	if err != nil || h.broken(k.Server) != nil || h.gate.Allowed(ctx, k, tool) != nil {
 		return // as the call will say
 	}
+	// What connecting reads of the store is read before budgets are written to it: at
+	// the same time it would take a second connection, which costs more than all of it.
+	h.recallLogin(ctx, k)
 	h.hosted.Ahead(ctx, k)
 }
 

@@ -245,6 +245,12 @@ func (e *Engine) current(ctx context.Context, a Account) (*grant, error) {
 	return g, err
 }
 
+// Recall reads the login of an account now, so that a request in the next moment does
+// not have to.
+func (e *Engine) Recall(ctx context.Context, a Account) {
+	_, _ = e.current(ctx, a.normal()) // the request says what is wrong
+}
+
 func (e *Engine) reload(ctx context.Context, a Account) (*grant, error) {
 	g, err := e.loadGrant(ctx, a)
 	if err == nil {
