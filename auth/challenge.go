@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
-
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -69,12 +68,8 @@ func (e *Engine) probe(ctx context.Context, w *web, srv config.Server) Challenge
 // parseChallenge reads the first Bearer or DPoP challenge of an answer.
 func parseChallenge(resp *http.Response) Challenge {
 	c := Challenge{Status: resp.StatusCode, Nonce: resp.Header.Get("DPoP-Nonce")}
-	all, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
-	if err != nil {
-		return c // a header that cannot be read says nothing
-	}
-	for _, ch := range all {
-		if scheme := strings.ToLower(ch.Scheme); scheme == "bearer" || scheme == "dpop" {
+	for _, ch := range wire.ParseChallenges(resp.Header.Values("WWW-Authenticate")) {
+		if ch.Scheme == "bearer" || ch.Scheme == "dpop" {
 			c.ResourceMetadata, c.Scope, c.Error = ch.Params["resource_metadata"], ch.Params["scope"], ch.Params["error"]
 			return c
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
 )
 
 // Errors that callers branch on. The concrete types carry the details.
@@ -81,7 +83,7 @@ func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 type UnauthorizedError struct {
 	Server     string
 	Status     int
-	Challenges []Challenge
+	Challenges []wire.Challenge
 }
 
 func (e *UnauthorizedError) Error() string {

@@ -295,7 +295,7 @@ func mediaType(h http.Header) string {
 func (l *httpLink) refused(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		e := &UnauthorizedError{Server: l.c.server.Name, Status: resp.StatusCode, Challenges: ParseChallenges(resp.Header.Values("WWW-Authenticate"))}
+		e := &UnauthorizedError{Server: l.c.server.Name, Status: resp.StatusCode, Challenges: wire.ParseChallenges(resp.Header.Values("WWW-Authenticate"))}
 		if resp.StatusCode == http.StatusUnauthorized || e.InsufficientScope() {
 			return e
 		}

@@ -46,7 +46,7 @@ var rooms = map[string]rule{
 	"vault":           {theirs: []string{"github.com/zalando/go-keyring", "filippo.io/age"}},
 	"vault/sqlstore":  {ours: []string{"vault"}, theirs: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	"vault/vaulttest": {ours: []string{"vault"}, theirs: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
-	"auth":            {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2", "github.com/modelcontextprotocol/go-sdk/oauthex"}},
+	"auth":            {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
 	"auth/bulk":       {ours: []string{"config", "vault", "auth"}},
 	"auth/courier":    {ours: []string{"vault", "auth", "auth/bulk"}},
 	"host":            {ours: []string{"config", "upstream"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},

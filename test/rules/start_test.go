@@ -14,7 +14,7 @@ import (
 // ours together. Every `usher call` and every guard around a child is a start of the
 // program, so what only `usher serve` would need of them is in internal/meter and
 // internal/otlp. Tests may use them.
-var slowStart = regexp.MustCompile(`^(google\.golang\.org/(grpc|protobuf|genproto)|github\.com/(prometheus|grpc-ecosystem|golang/protobuf)|` +
+var slowStart = regexp.MustCompile(`^(google\.golang\.org/(grpc|protobuf|genproto)|github\.com/(modelcontextprotocol|prometheus|grpc-ecosystem|golang/protobuf)|` +
 	`go\.opentelemetry\.io/proto|go\.opentelemetry\.io/otel/exporters|golang\.org/x/net/trace|encoding/gob|expvar|testing)(/|$)`)
 
 // slow finds such packages in a list.

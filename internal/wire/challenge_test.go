@@ -1,9 +1,11 @@
-package upstream
+package wire
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
 func TestParseChallenges(t *testing.T) {
@@ -37,6 +39,29 @@ func TestParseChallenges(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// Where the official SDK reads a header it reads the same.
+func TestChallengesAsTheSDK(t *testing.T) {
+	for _, header := range []string{
+		`Bearer`, `Bearer realm="a, b", scope="read write"`, `DPoP algs="ES256", error="use_dpop_nonce"`,
+		`Basic realm="x", Bearer error="invalid_token", resource_metadata="https://x/.well-known/oauth-protected-resource?a=b"`,
+		`bearer Scope=read , Error="insufficient_scope"`,
+	} {
+		want, err := oauthex.ParseWWWAuthenticate([]string{header})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ParseChallenges([]string{header})
+		for i, c := range want {
+			if c.Params == nil {
+				c.Params = map[string]string{}
+			}
+			if i >= len(got) || cmp.Diff(Challenge{strings.ToLower(c.Scheme), c.Params}, got[i]) != "" {
+				t.Errorf("%s: %v, the SDK reads %v", header, got, want)
+			}
+		}
 	}
 }
 
