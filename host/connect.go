@@ -27,7 +27,7 @@ func (u *unit) ready() *live {
 	if err != nil || l == nil {
 		return nil
 	}
-	if over(l.conn.Done()) {
+	if l.conn.Gone().Err() != nil {
 		u.release(l)
 		return nil
 	}
@@ -42,7 +42,7 @@ func (u *unit) acquire(ctx context.Context) (*live, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l != nil && !over(l.conn.Done()) {
+		if l != nil && l.conn.Gone().Err() == nil {
 			return l, nil
 		}
 		if l != nil { // it died, and we are the first to notice
@@ -92,16 +92,6 @@ func (u *unit) join(ctx context.Context, epoch uint64) error {
 		return r.Err
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// over reports whether a channel is closed.
-func over(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -341,12 +331,9 @@ func (u *unit) install(l *live, epoch uint64) error {
 		return errStale
 	}
 	u.live, u.used = l, time.Now()
+	l.unwatch = context.AfterFunc(l.conn.Gone(), func() { h.spawn(func() { u.lose(l) }) })
 	u.setState(Connected, "")
 	u.mu.Unlock()
-	h.spawn(func() {
-		<-l.conn.Done()
-		u.lose(l)
-	})
 	// Those who waited take it in a moment; should they all have left, it goes.
 	u.rest(max(u.srv.KeepAlive, time.Second))
 	return nil

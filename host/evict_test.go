@@ -259,7 +259,7 @@ func TestDrainAndStop(t *testing.T) {
 				select {
 				case <-time.After(map[bool]time.Duration{true: 50 * time.Second, false: 10 * time.Second}[string(req.Params) == `{}`]):
 					return []byte(`{}`), nil
-				case <-d.done:
+				case <-d.life.Done():
 					return nil, upstream.ErrClosed
 				}
 			}

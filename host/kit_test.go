@@ -46,8 +46,8 @@ type double struct {
 	notes   atomic.Int32
 	closed  atomic.Bool
 	learned atomic.Pointer[[][]byte]
-	once    sync.Once
-	done    chan struct{}
+	life    context.Context
+	end     context.CancelFunc
 }
 
 func (d *double) Do(ctx context.Context, req upstream.Request) ([]byte, error) {
@@ -91,7 +91,7 @@ func (d *double) Info() upstream.ServerInfo {
 
 func (d *double) Stats() upstream.Stats { return upstream.Stats{} }
 
-func (d *double) Done() <-chan struct{} { return d.done }
+func (d *double) Gone() context.Context { return d.life }
 
 func (d *double) Close() error {
 	if !d.closed.Swap(true) {
@@ -105,7 +105,7 @@ func (d *double) Close() error {
 }
 
 // die ends the connection as a crash would.
-func (d *double) die() { d.once.Do(func() { close(d.done) }) }
+func (d *double) die() { d.end() }
 
 // stage is a dialer whose connections come from a function.
 type stage struct {
@@ -133,7 +133,7 @@ func (s *stage) dial(ctx context.Context, srv *config.Server, opt *upstream.Opti
 	if err != nil {
 		return nil, err
 	}
-	d.done = make(chan struct{})
+	d.life, d.end = context.WithCancel(context.Background())
 	if d.version == "" {
 		d.version = wire.NewestLegacy
 	}

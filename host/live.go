@@ -36,12 +36,18 @@ type live struct {
 	// guarded by u.mu
 	refs     int
 	draining bool
+	unwatch  func() bool // nobody needs to be told of its end any more; nil before it is in use
 }
 
 // shut ends the connection and returns when everything of it is gone.
 func (l *live) shut() {
 	l.once.Do(func() {
 		l.stop()
+		l.u.mu.Lock()
+		if l.unwatch != nil {
+			l.unwatch()
+		}
+		l.u.mu.Unlock()
 		l.listened.Wait()
 		if err := l.conn.Close(); err != nil {
 			l.u.h.opt.Log.Warn("a server did not end cleanly", "server", l.u.key.Server, "error", err)

@@ -136,7 +136,7 @@ type conn interface {
 	Version() string
 	Info() upstream.ServerInfo
 	Stats() upstream.Stats
-	Done() <-chan struct{}
+	Gone() context.Context
 	Close() error
 }
 

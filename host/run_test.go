@@ -118,7 +118,7 @@ func TestOneCrashCountsOnce(t *testing.T) {
 		s.next = func(context.Context, config.Server, int) (*double, error) {
 			d := &double{}
 			d.do = func(context.Context, upstream.Request) ([]byte, error) {
-				<-d.done
+				<-d.life.Done()
 				return nil, transportError(true)
 			}
 			return d, nil

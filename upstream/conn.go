@@ -82,6 +82,8 @@ type Conn struct {
 	tools   headerTable
 	stop    context.CancelFunc // ends listeners
 	life    context.Context
+	over    context.Context    // see Gone
+	end     context.CancelFunc // ends over
 	wg      sync.WaitGroup
 	cancels lastWords // cancellations being sent, each bounded by cancelTimeout
 	counts  counters
@@ -95,9 +97,8 @@ type link interface {
 	send(ctx context.Context, body []byte) error
 	// cancel tells the server that nobody waits for x any more.
 	cancel(x *exchange, reason string)
-	// done is closed when the connection is gone.
-	done() <-chan struct{}
-	// close ends the connection and waits for its end.
+	// close ends the connection and waits for its end. Whenever and however that is
+	// reached, the link calls Conn.end.
 	close() error
 }
 
@@ -132,9 +133,10 @@ func (c *Conn) Version() string { return c.version }
 // Info is what the server said about itself.
 func (c *Conn) Info() ServerInfo { return c.info }
 
-// Done is closed when the connection is gone: the child died, or Close was
-// called. An HTTP connection of the modern era is never gone by itself.
-func (c *Conn) Done() <-chan struct{} { return c.link.done() }
+// Gone ends when the connection is gone: the child died, or Close was called. An HTTP
+// connection of the modern era is never gone by itself. It is a context, so that
+// waiting for the end of a thousand connections takes no goroutines.
+func (c *Conn) Gone() context.Context { return c.over }
 
 // InFlight is how many requests wait for an answer.
 func (c *Conn) InFlight() int { return c.router.inFlight() }

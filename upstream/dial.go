@@ -67,6 +67,7 @@ func newConn(srv *config.Server, opt Options) *Conn {
 		c.limit = config.DefaultMaxMessageBytes
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
+	c.over, c.end = context.WithCancel(context.Background())
 	c.router = &router{
 		server: srv.Name, onNotify: opt.OnNotification, onRequest: opt.OnRequest,
 		pending: map[int64]*exchange{}, lost: c.lost,

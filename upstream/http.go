@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,13 +35,13 @@ type httpLink struct {
 	owned   *Transport    // nil when the transport belongs to the caller
 	session atomic.Pointer[string]
 	renewal singleflight.Group
-	closed  chan struct{}
 	closing atomic.Bool
+	closed  sync.Once
 	stream  atomic.Bool // the GET stream of the older era is open
 }
 
 func newHTTPLink(c *Conn) *httpLink {
-	l := &httpLink{c: c, closed: make(chan struct{})}
+	l := &httpLink{c: c}
 	rt := c.opt.Transport
 	if rt == nil {
 		l.owned = NewTransport()
@@ -414,14 +415,14 @@ func (l *httpLink) renew(ctx context.Context, old *string) (*string, error) {
 	}
 }
 
-func (l *httpLink) done() <-chan struct{} { return l.closed }
-
-// close deletes the session, so that the server need not wait for its end.
 func (l *httpLink) close() error {
-	if l.closing.Swap(true) {
-		<-l.closed
-		return nil
-	}
+	l.closing.Store(true)
+	l.closed.Do(l.leave)
+	return nil
+}
+
+// leave deletes the session, so that the server need not wait for its end.
+func (l *httpLink) leave() {
 	if session := l.session.Load(); session != nil && !wire.Modern(l.c.version) {
 		ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
 		defer stop()
@@ -435,6 +436,5 @@ func (l *httpLink) close() error {
 	if l.owned != nil {
 		l.owned.CloseIdleConnections()
 	}
-	close(l.closed)
-	return nil
+	l.c.end()
 }

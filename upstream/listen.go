@@ -63,7 +63,7 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Messa
 			return ctx.Err()
 		case errors.As(err, &refused), errors.Is(err, ErrUnauthorized), errors.Is(err, ErrClosed):
 			return err
-		case gone(c.Done()):
+		case c.over.Err() != nil:
 			return err // a new connection listens anew
 		}
 		if time.Since(began) > listenHealthy {
@@ -72,15 +72,6 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Messa
 		if err := sleep(ctx, wait.next()); err != nil {
 			return err
 		}
-	}
-}
-
-func gone(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
 	}
 }
 

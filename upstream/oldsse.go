@@ -94,6 +94,7 @@ func (l *oldSSELink) listen(resp *http.Response, in *pacedReader, r *wire.Events
 		if err != nil {
 			l.c.router.fail(l.transport("receive", true, fmt.Errorf("%w: %w", errStreamEnded, err)))
 			close(l.gone)
+			l.c.end()
 			return
 		}
 		if ev.Type == "message" {
@@ -151,8 +152,6 @@ func (l *oldSSELink) cancel(x *exchange, reason string) {
 	defer stop()
 	_ = l.send(ctx, cancelled(x, reason)) // best effort: the caller has left
 }
-
-func (l *oldSSELink) done() <-chan struct{} { return l.gone }
 
 func (l *oldSSELink) close() error {
 	l.c.stop()

@@ -223,6 +223,7 @@ func (l *stdioLink) end(err error) {
 	}
 	l.c.router.fail(l.transport("receive", true, err))
 	close(l.gone)
+	l.c.end()
 }
 
 // exit says how the child ended, with its last words.
@@ -242,8 +243,6 @@ func (l *stdioLink) exit() error {
 func (l *stdioLink) transport(op string, written bool, err error) error {
 	return &TransportError{Server: l.c.server.Name, Op: op, Written: written, Err: err}
 }
-
-func (l *stdioLink) done() <-chan struct{} { return l.gone }
 
 func (l *stdioLink) close() error {
 	err := l.child.Stop()
