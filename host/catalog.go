@@ -57,8 +57,8 @@ type catalog struct {
 	loaded  bool       // Memory has been asked
 	shown   *Catalog   // what view made last, nil when something changed since
 	info    upstream.ServerInfo
-	known   map[string]listing // by method
-	changes map[string]int     // how often the server said that a list changed
+	known   map[string]*listing // by method; none of them changes
+	changes map[string]int      // how often the server said that a list changed
 }
 
 // listing is one list and where it came from.
@@ -76,7 +76,7 @@ func (c *catalog) connected(l *live) {
 	l.hears = lists{tools: announces(info, "tools"), prompts: announces(info, "prompts"), resources: announces(info, "resources")}
 	c.mu.Lock()
 	c.info, c.shown = info, nil
-	tools := c.known[wire.MethodToolsList].Items
+	tools := c.list(wire.MethodToolsList).Items
 	c.mu.Unlock()
 	if tools != nil {
 		l.conn.LearnTools(tools)
@@ -122,15 +122,23 @@ func (c *catalog) put(method string, l listing) {
 		l.Items = c.pool.share(method, l.Items)
 	}
 	if c.known == nil {
-		c.known = map[string]listing{}
+		c.known = map[string]*listing{}
 	}
 	c.set(method, l)
 }
 
 // set needs mu.
 func (c *catalog) set(method string, l listing) {
-	c.known[method] = l
+	c.known[method] = &l
 	c.shown = nil
+}
+
+// list is one that was never read when its Items are nil. It needs mu.
+func (c *catalog) list(method string) listing {
+	if l := c.known[method]; l != nil {
+		return *l
+	}
+	return listing{}
 }
 
 // changed marks a list as out of date.
@@ -141,7 +149,8 @@ func (c *catalog) changed(method string) {
 		c.changes = map[string]int{}
 	}
 	c.changes[method]++
-	if l, ok := c.known[method]; ok {
+	if known := c.known[method]; known != nil {
+		l := *known
 		l.stale = true
 		c.set(method, l)
 	}
@@ -172,9 +181,9 @@ func (c *catalog) store(method string, list upstream.List, from *live, seen int)
 	if list.Items == nil {
 		list.Items = [][]byte{} // known to be empty
 	}
-	before, known := c.known[method]
+	before := c.known[method]
 	c.put(method, listing{List: list, from: from, stale: c.changes[method] != seen})
-	return !known || !slices.EqualFunc(before.Items, list.Items, bytes.Equal)
+	return before == nil || !slices.EqualFunc(before.Items, list.Items, bytes.Equal)
 }
 
 // failed notes that a list could not be read again, and reports whether there is
@@ -182,23 +191,25 @@ func (c *catalog) store(method string, list upstream.List, from *live, seen int)
 func (c *catalog) failed(method string, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l, ok := c.known[method]
-	if ok {
-		l.stale, l.problem = true, err
-		c.set(method, l)
+	known := c.known[method]
+	if known == nil {
+		return false
 	}
-	return ok
+	l := *known
+	l.stale, l.problem = true, err
+	c.set(method, l)
+	return true
 }
 
 // fresh reports whether a list need not be asked for again; now is the connection
 // in use, nil when there is none.
 func (c *catalog) fresh(method string, now *live) bool {
 	c.mu.Lock()
-	l, ok := c.known[method]
+	l := c.list(method)
 	c.mu.Unlock()
 	age := time.Since(l.Received)
 	switch {
-	case !ok, l.stale:
+	case l.Items == nil, l.stale:
 		return false
 	case l.TTL > 0 && age < l.TTL:
 		return true
@@ -223,10 +234,10 @@ func (c *catalog) view() (out Catalog, known bool) {
 
 // show needs mu.
 func (c *catalog) show() *Catalog {
-	tools := c.known[wire.MethodToolsList]
+	tools := c.list(wire.MethodToolsList)
 	return &Catalog{
-		Tools: tools.Items, Prompts: c.known[wire.MethodPromptsList].Items,
-		Resources: c.known[wire.MethodResourcesList].Items, Templates: c.known[wire.MethodTemplatesList].Items,
+		Tools: tools.Items, Prompts: c.list(wire.MethodPromptsList).Items,
+		Resources: c.list(wire.MethodResourcesList).Items, Templates: c.list(wire.MethodTemplatesList).Items,
 		Version: c.info.Version, Info: c.info.Info, Capabilities: c.info.Capabilities, Instructions: c.info.Instructions,
 		At: tools.Received, TTL: tools.TTL, Public: tools.Public, Stale: tools.stale, Problem: tools.problem,
 	}
@@ -235,19 +246,19 @@ func (c *catalog) show() *Catalog {
 // tool returns the definition of a tool, and whether the tools are known at all.
 func (c *catalog) tool(name string) (def []byte, known bool) {
 	c.mu.Lock()
-	tools, ok := c.known[wire.MethodToolsList]
+	tools := c.list(wire.MethodToolsList)
 	c.mu.Unlock()
 	for _, def := range tools.Items {
 		if jsonx.GetText(def, "name") == name {
 			return def, true
 		}
 	}
-	return nil, ok
+	return nil, tools.Items != nil
 }
 
 func (c *catalog) toolNames() []string {
 	c.mu.Lock()
-	tools := c.known[wire.MethodToolsList]
+	tools := c.list(wire.MethodToolsList)
 	c.mu.Unlock()
 	names := make([]string, len(tools.Items))
 	for i, def := range tools.Items {

@@ -80,7 +80,7 @@ func (u *unit) join(ctx context.Context, epoch uint64) error {
 			u.interest = nil
 		}
 	}()
-	done := u.dialing.DoChan(strconv.FormatUint(epoch, 10), func() (any, error) {
+	done := u.h.flights.DoChan(u.number+strconv.FormatUint(epoch, 10), func() (any, error) {
 		if !u.h.begin(&u.h.wg) {
 			return nil, ErrClosed
 		}

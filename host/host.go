@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -25,6 +27,8 @@ type Host struct {
 	starts  slots
 	runners slots
 	count   counters
+	made    atomic.Int64       // units
+	flights singleflight.Group // dials and lists that all who want the same share
 
 	mu      sync.Mutex // guards what follows
 	servers map[string]*registration

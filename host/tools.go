@@ -45,7 +45,7 @@ func (u *unit) refresh(ctx context.Context, method string) error {
 	if u.catalog.fresh(method, now) {
 		return nil
 	}
-	done := u.listing.DoChan(method, func() (any, error) {
+	done := u.h.flights.DoChan(u.number+method, func() (any, error) {
 		if !u.h.begin(&u.h.readers) {
 			return nil, ErrClosed
 		}

@@ -3,12 +3,12 @@ package host
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
@@ -46,8 +46,7 @@ type unit struct {
 	base    upstream.Options
 	breaker *breaker
 	budget  *budget
-	dialing singleflight.Group
-	listing singleflight.Group
+	number  string // differs from that of all other units, for what they share
 	catalog catalog
 
 	gone       atomic.Bool // replaced, to be seen without mu
@@ -77,6 +76,7 @@ func (h *Host) newUnit(k Key, reg *registration) *unit {
 	srv := reg.srv
 	u := &unit{
 		h: h, reg: reg, key: k, srv: srv, digest: srv.Digest(), state: Disconnected,
+		number:  strconv.FormatInt(h.made.Add(1), 36) + " ",
 		breaker: newBreaker(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset),
 		budget:  newBudget(srv.Supervision.MaxRestarts, srv.Supervision.RestartWindow),
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},

@@ -105,7 +105,10 @@ func compileRule(verb string, entry config.Rule) rule {
 }
 
 func compileServer(s config.Server) *serverRules {
-	sr := &serverRules{pins: s.Pins, own: map[string]string{}, shown: map[string]string{}, clash: map[string]string{}}
+	sr := &serverRules{pins: s.Pins}
+	if len(s.Tools.Rename) > 0 {
+		sr.own, sr.shown, sr.clash = map[string]string{}, map[string]string{}, map[string]string{}
+	}
 	sr.verdicts.Store(&map[asked]verdict{})
 	tool := func(verb, pattern string) rule {
 		g := compileGlob(pattern)

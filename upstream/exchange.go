@@ -61,7 +61,7 @@ type router struct {
 	lost      func(reason string, m wire.Message) // a message nobody waits for
 
 	mu      sync.Mutex // guards pending, closed
-	pending map[int64]*exchange
+	pending pending
 	closed  error
 }
 
@@ -71,13 +71,13 @@ func (r *router) add(x *exchange) error {
 	if r.closed != nil {
 		return r.closed
 	}
-	r.pending[x.id] = x
+	r.pending.add(x)
 	return nil
 }
 
 func (r *router) remove(id int64) {
 	r.mu.Lock()
-	delete(r.pending, id)
+	r.pending.take(id)
 	r.mu.Unlock()
 }
 
@@ -88,9 +88,7 @@ func (r *router) take(id wire.ID) *exchange {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x := r.pending[n]
-	delete(r.pending, n)
-	return x
+	return r.pending.take(n)
 }
 
 // fail ends all exchanges under way and refuses new ones, which have certainly not
@@ -100,10 +98,10 @@ func (r *router) fail(err error) {
 	if r.closed == nil {
 		r.closed = unsent(err)
 	}
-	pending := r.pending
-	r.pending = map[int64]*exchange{}
+	ended := r.pending
+	r.pending = pending{}
 	r.mu.Unlock()
-	for _, x := range pending {
+	for x := range ended.all() {
 		x.end(outcome{err: err})
 	}
 }
@@ -130,10 +128,10 @@ func (r *router) reason(err error) error {
 // failAll ends all exchanges under way but keeps the connection open.
 func (r *router) failAll(err error) {
 	r.mu.Lock()
-	pending := r.pending
-	r.pending = map[int64]*exchange{}
+	ended := r.pending
+	r.pending = pending{}
 	r.mu.Unlock()
-	for _, x := range pending {
+	for x := range ended.all() {
 		x.end(outcome{err: err})
 	}
 }
@@ -141,7 +139,7 @@ func (r *router) failAll(err error) {
 func (r *router) inFlight() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pending)
+	return r.pending.len()
 }
 
 // response ends the exchange that m answers.
@@ -204,7 +202,7 @@ func (r *router) bySubscription(m wire.Message) *exchange {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pending[n]
+	return r.pending.find(n)
 }
 
 // byToken finds the exchange whose progress token m carries: our token is the id.
@@ -226,7 +224,7 @@ func (r *router) byToken(m wire.Message, x *exchange) *exchange {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pending[n]
+	return r.pending.find(n)
 }
 
 // request answers a request of the server: by the one caller it can belong to,
@@ -257,7 +255,7 @@ func (r *router) only() *exchange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found *exchange
-	for _, x := range r.pending {
+	for x := range r.pending.all() {
 		if x.respond == nil {
 			continue
 		}

@@ -45,7 +45,7 @@ func (c *Conn) LearnTools(tools [][]byte) [][]byte {
 	if !c.mirrorsHeaders() {
 		return tools
 	}
-	table := map[string][]wire.HeaderParam{}
+	var table map[string][]wire.HeaderParam // of most servers there is none
 	valid := make([][]byte, 0, len(tools))
 	for _, tool := range tools {
 		schema, _ := jsonx.Get(tool, "inputSchema")
@@ -56,11 +56,18 @@ func (c *Conn) LearnTools(tools [][]byte) [][]byte {
 			continue
 		}
 		if len(params) > 0 {
+			if table == nil {
+				table = map[string][]wire.HeaderParam{}
+			}
 			table[name] = params
 		}
 		valid = append(valid, tool)
 	}
-	c.tools.byTool.Store(&table)
+	if table == nil {
+		c.tools.byTool.Store(nil)
+	} else {
+		c.tools.byTool.Store(&table)
+	}
 	return valid
 }
 
