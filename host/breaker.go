@@ -35,12 +35,12 @@ type breaker struct {
 	reset     time.Duration
 
 	mu         sync.Mutex // guards what follows
+	probing    bool       // half-open: the probe is under way
 	state      circuit
-	failures   int       // in a row
-	generation uint64    // grows with every change of state
-	until      time.Time // open: no probe before
+	failures   int    // in a row
+	generation uint64 // grows with every change of state
 	pause      time.Duration
-	probing    bool // half-open: the probe is under way
+	until      time.Time // open: no probe before
 }
 
 // ticket is the permission for one request; its result counts only in the
@@ -50,8 +50,8 @@ type ticket struct {
 	probe      bool
 }
 
-func newBreaker(threshold int, reset time.Duration) *breaker {
-	return &breaker{threshold: max(threshold, 1), reset: reset, state: closed, pause: reset}
+func (b *breaker) init(threshold int, reset time.Duration) {
+	b.threshold, b.reset, b.state, b.pause = max(threshold, 1), reset, closed, reset
 }
 
 // allow admits a request, or says how long to wait for the next probe; 0 when one

@@ -9,6 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
+func newBreaker(threshold int, reset time.Duration) *breaker {
+	var b breaker
+	b.init(threshold, reset)
+	return &b
+}
+
 func TestBreakerLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(2, 30*time.Second)

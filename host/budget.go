@@ -20,10 +20,6 @@ type budget struct {
 	ejected  bool
 }
 
-func newBudget(limit int, window time.Duration) *budget {
-	return &budget{max: limit, window: window}
-}
-
 // spend charges one restart and reports whether that ejected the server.
 func (b *budget) spend() (ejected bool) {
 	b.mu.Lock()

@@ -10,7 +10,7 @@ import (
 
 func TestBudgetEjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(2, time.Minute)
+		b := &budget{max: 2, window: time.Minute}
 		for i, want := range []bool{false, false, true, false} {
 			if got := b.spend(); got != want {
 				t.Fatalf("restart %d: ejected now %v, want %v", i+1, got, want)
@@ -31,7 +31,7 @@ func TestBudgetEjects(t *testing.T) {
 // Time alone pays nothing back: a server that never works is not started for ever.
 func TestBudgetNeedsProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hopeless, flaky := newBudget(5, 5*time.Minute), newBudget(5, 5*time.Minute)
+		hopeless, flaky := &budget{max: 5, window: 5 * time.Minute}, &budget{max: 5, window: 5 * time.Minute}
 		starts := 0
 		for range 24 {
 			if !hopeless.isEjected() {
@@ -58,7 +58,7 @@ func TestBudgetModel(t *testing.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 80).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
 			const window = time.Minute
-			b := newBudget(limit, window)
+			b := &budget{max: limit, window: window}
 			var restarts []time.Time
 			var proof time.Time
 			ejected := false

@@ -51,8 +51,7 @@ func (l lists) of(method string) bool {
 
 // catalog is the last known lists of a unit.
 type catalog struct {
-	pool *pool
-
+	pool    *pool
 	mu      sync.Mutex // guards what follows
 	loaded  bool       // Memory has been asked
 	shown   *Catalog   // what view made last, nil when something changed since

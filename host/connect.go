@@ -91,8 +91,11 @@ func (u *unit) join(ctx context.Context, epoch uint64) error {
 	case r := <-done:
 		return r.Err
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	if u.wantsPlace.Load() { // looked at before the dial is given up, which ends it
+		return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
+	}
+	return context.Cause(ctx)
 }
 
 // connect dials. Waiting (for the backoff, a place, a slot) goes on as long as

@@ -18,8 +18,11 @@ type fault struct {
 // end of its grace, or with the Host.
 type live struct {
 	fault
-	u         *unit
+	calls     atomic.Int32 // requests under way
+	refs      int          // guarded by u.mu
+	draining  bool         // guarded by u.mu
 	conn      conn
+	u         *unit
 	srv       *config.Server // resolved
 	hears     lists          // of which the server announces changes
 	listening atomic.Bool    // modern era: the stream that announces them is open
@@ -31,12 +34,7 @@ type live struct {
 	slot      func()         // ends the start
 	lease     func()
 	once      sync.Once
-	calls     atomic.Int32 // requests under way
-
-	// guarded by u.mu
-	refs     int
-	draining bool
-	unwatch  func() bool // nobody needs to be told of its end any more; nil before it is in use
+	unwatch   func() bool // ends waiting for its end; nil before it is in use, guarded by u.mu
 }
 
 // shut ends the connection and returns when everything of it is gone.

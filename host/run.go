@@ -116,10 +116,6 @@ func (u *unit) noConnection(caller context.Context, t ticket, err error) outcome
 	case errors.Is(err, ErrEjected):
 		o.barred = true
 	}
-	gaveUp := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if gaveUp && u.wantsPlace.Load() {
-		o.err = fmt.Errorf("%w: %w", ErrBusy, err)
-	}
 	u.settle(t, neither, nil)
 	return o
 }

@@ -36,40 +36,41 @@ const (
 )
 
 // unit is one supervised connection: a server for one key. Its definition never
-// changes; another definition gets another unit.
+// changes; another definition gets another unit. What every call touches stands
+// together, see upstream.Conn.
 type unit struct {
-	h       *Host
-	reg     *registration
-	key     Key
-	srv     *config.Server // placeholders unresolved
-	digest  string
-	base    upstream.Options
-	breaker *breaker
-	budget  *budget
-	number  string // differs from that of all other units, for what they share
-	catalog catalog
+	h          *Host
+	srv        *config.Server // placeholders unresolved
+	gone       atomic.Bool    // replaced, to be seen without mu
+	wantsPlace atomic.Bool    // its dial waits for a place
+	breaker    breaker
+	budget     budget
+	catalog    catalog
 
-	gone       atomic.Bool // replaced, to be seen without mu
-	wantsPlace atomic.Bool // its dial waits for a place
-	ahead      atomic.Pointer[ahead]
-	era        atomic.Pointer[string] // for the next dial, where it has been looked up
+	reg    *registration
+	key    Key
+	digest string
+	number string // differs from that of all other units, for what they share
+	base   upstream.Options
+	ahead  atomic.Pointer[ahead]
+	era    atomic.Pointer[string] // for the next dial, where it has been looked up
 
 	mu        sync.Mutex // guards what follows
-	state     State
-	reason    string // of failed and needs_auth
-	command   string // the way out of needs_auth
-	lastErr   error
 	live      *live
+	used      time.Time
+	wakes     time.Time // when idle does; zero when it does not
+	state     State
+	lastErr   error
+	notBefore time.Time // no dial before
+	backoff   backoff.ExponentialBackOff
 	epoch     uint64 // grows with Reload and Stop: what began before changes nothing
 	replaced  bool   // the registration ended or has another definition
 	waiters   int    // callers waiting for a connection
 	interest  context.Context
 	loseHeart context.CancelFunc // ends interest
-	used      time.Time
 	idle      *time.Timer
-	wakes     time.Time // when idle does; zero when it does not
-	backoff   backoff.ExponentialBackOff
-	notBefore time.Time // no dial before
+	reason    string // of failed and needs_auth
+	command   string // the way out of needs_auth
 }
 
 func (h *Host) newUnit(k Key, reg *registration) *unit {
@@ -77,10 +78,10 @@ func (h *Host) newUnit(k Key, reg *registration) *unit {
 	u := &unit{
 		h: h, reg: reg, key: k, srv: srv, digest: srv.Digest(), state: Disconnected,
 		number:  strconv.FormatInt(h.made.Add(1), 36) + " ",
-		breaker: newBreaker(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset),
-		budget:  newBudget(srv.Supervision.MaxRestarts, srv.Supervision.RestartWindow),
+		budget:  budget{max: srv.Supervision.MaxRestarts, window: srv.Supervision.RestartWindow},
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},
 	}
+	u.breaker.init(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset)
 	u.catalog.pool = &reg.lists
 	if h.opt.Connection != nil {
 		u.base = h.opt.Connection(k)

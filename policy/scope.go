@@ -16,15 +16,16 @@ type scopeID struct{ principal, server, account string }
 
 // scope is what the gate remembers about one of them.
 type scope struct {
-	id     scopeID
 	server *serverState
 	line   line // to the connection that all lanes share
 	ruled  atomic.Pointer[ruled]
-	marks  [families]atomic.Uint64
 	tools  atomic.Pointer[toolset]
 	// When a doubtful list may be read again, and one that lacks a tool, in Unix
 	// nanoseconds.
 	confirm, reread atomic.Int64
+
+	marks [families]atomic.Uint64
+	id    scopeID
 
 	turn chan struct{} // holds a token while nobody builds tools; the rest is the builder's
 	pins []byte        // the record as last read

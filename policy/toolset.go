@@ -40,11 +40,11 @@ type Listing struct {
 
 // toolset is a list of tools and how they stand to their pins.
 type toolset struct {
-	tools []*knownTool
 	named map[string]*knownTool
 	mode  string
 	list  [][]byte // the list it was made from, to know it again
 	at    time.Time
+	tools []*knownTool
 
 	allowed atomic.Pointer[allowedTools]
 }

@@ -15,14 +15,14 @@ import (
 // reservation, and the shared counter is asked only when that is used up: nothing
 // is written per call.
 type window struct {
-	limit   int64
 	end     time.Time
-	prefix  string // of the counters of this budget
-	span    string // how long it is, as counters have it in their names
+	left    atomic.Int64 // reserved and not used
+	limit   int64
+	counted atomic.Int64 // the shared counter, as last heard
+	prefix  string       // of the counters of this budget
+	span    string       // how long it is, as counters have it in their names
 	brief   time.Duration
 	index   int64
-	left    atomic.Int64 // reserved and not used
-	counted atomic.Int64 // the shared counter, as last heard
 
 	turn    chan struct{} // holds a token while nobody reserves; the rest is the holder's
 	granted int64         // all that was reserved here

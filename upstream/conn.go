@@ -68,21 +68,23 @@ type Options struct {
 	Tracer trace.Tracer
 }
 
-// Conn is a connection to one server. All methods may be used concurrently.
+// Conn is a connection to one server. All methods may be used concurrently. What every
+// request touches stands together: of many servers, little is in a processor's cache.
 type Conn struct {
-	server  *config.Server // shared with the caller of Dial
-	limit   int64          // of one message in bytes
-	opt     Options
-	log     *slog.Logger
-	router  *router
 	link    link
 	version string
-	info    ServerInfo
+	server  *config.Server // shared with the caller of Dial
+	limit   int64          // of one message in bytes
 	nextID  atomic.Int64
 	tools   headerTable
+	over    context.Context // see Gone
+	router  router
+	opt     Options
+
+	log     *slog.Logger
+	info    ServerInfo
 	stop    context.CancelFunc // ends listeners
 	life    context.Context
-	over    context.Context    // see Gone
 	end     context.CancelFunc // ends over
 	wg      sync.WaitGroup
 	cancels lastWords // cancellations being sent, each bounded by cancelTimeout

@@ -68,7 +68,7 @@ func newConn(srv *config.Server, opt Options) *Conn {
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
 	c.over, c.end = context.WithCancel(context.Background())
-	c.router = &router{
+	c.router = router{
 		server: srv.Name, onNotify: opt.OnNotification, onRequest: opt.OnRequest, lost: c.lost,
 	}
 	return c

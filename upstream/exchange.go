@@ -55,14 +55,14 @@ func (x *exchange) deliver(m wire.Message) {
 // router finds the one that an incoming message is meant for. It is shared by all
 // links of a Conn.
 type router struct {
+	mu      sync.Mutex // guards pending, closed
+	pending pending
+	closed  error
+
 	server    string
 	onNotify  func(wire.Message)
 	onRequest Responder
 	lost      func(reason string, m wire.Message) // a message nobody waits for
-
-	mu      sync.Mutex // guards pending, closed
-	pending pending
-	closed  error
 }
 
 func (r *router) add(x *exchange) error {

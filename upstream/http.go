@@ -30,10 +30,9 @@ var errRedirect = errors.New("redirect to another origin refused")
 type httpLink struct {
 	c       *Conn
 	rt      http.RoundTripper
-	client  *http.Client  // rt with redirects
 	to      *http.Request // what every request is made from; nil when the URL cannot be read
-	owned   *Transport    // nil when the transport belongs to the caller
 	session atomic.Pointer[string]
+	owned   *Transport // nil when the transport belongs to the caller
 	renewal singleflight.Group
 	closing atomic.Bool
 	closed  sync.Once
@@ -47,7 +46,7 @@ func newHTTPLink(c *Conn) *httpLink {
 		l.owned = NewTransport()
 		rt = l.owned
 	}
-	l.rt, l.client = rt, newClient(rt)
+	l.rt = rt
 	l.to, _ = http.NewRequest(http.MethodPost, c.server.URL, nil) // post says what is wrong with it
 	return l
 }
@@ -214,7 +213,7 @@ func (l *httpLink) do(req *http.Request) (*http.Response, error) {
 // out, so it is asked once more in the way that follows redirects.
 func (l *httpLink) roundTripOnce(req *http.Request) (*http.Response, error) {
 	if req.URL.User != nil {
-		return l.client.Do(req) // which makes a header of it
+		return newClient(l.rt).Do(req) // which makes a header of it
 	}
 	resp, err := l.rt.RoundTrip(req)
 	if err != nil || resp.StatusCode/100 != 3 || resp.Header.Get("Location") == "" {
@@ -227,7 +226,7 @@ func (l *httpLink) roundTripOnce(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	return l.client.Do(req)
+	return newClient(l.rt).Do(req)
 }
 
 // urlCause drops the URL from an error of net/http: it may carry a secret.
