@@ -58,9 +58,9 @@ func (u *unit) arrive(ctx context.Context) (*live, error) {
 	case <-a.done:
 	case <-ctx.Done():
 		u.ahead.CompareAndSwap(nil, a) // for the next one
-		return nil, context.Cause(ctx)
+		return nil, u.gaveUp(ctx)
 	}
-	if a.err == nil && over(a.live.conn.Done()) {
+	if a.err == nil && a.live.conn.Gone().Err() != nil {
 		u.lose(a.live)
 		u.release(a.live)
 		return nil, nil

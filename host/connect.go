@@ -91,8 +91,14 @@ func (u *unit) join(ctx context.Context, epoch uint64) error {
 	case r := <-done:
 		return r.Err
 	case <-ctx.Done():
+		return u.gaveUp(ctx)
 	}
-	if u.wantsPlace.Load() { // looked at before the dial is given up, which ends it
+}
+
+// gaveUp is what a caller is told who leaves before there is a connection. It is asked
+// while the dial still goes on: whether that waits for a place is not known afterwards.
+func (u *unit) gaveUp(ctx context.Context) error {
+	if u.wantsPlace.Load() {
 		return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
 	}
 	return context.Cause(ctx)

@@ -43,6 +43,7 @@ type unit struct {
 	srv        *config.Server // placeholders unresolved
 	gone       atomic.Bool    // replaced, to be seen without mu
 	wantsPlace atomic.Bool    // its dial waits for a place
+	ahead      atomic.Pointer[ahead]
 	breaker    breaker
 	budget     budget
 	catalog    catalog
@@ -52,7 +53,6 @@ type unit struct {
 	digest string
 	number string // differs from that of all other units, for what they share
 	base   upstream.Options
-	ahead  atomic.Pointer[ahead]
 	era    atomic.Pointer[string] // for the next dial, where it has been looked up
 
 	mu        sync.Mutex // guards what follows
