@@ -27,7 +27,7 @@ const (
 
 // shimmed is the host's side of a shim.
 type shimmed struct {
-	shim     *os.Process
+	shim     *task
 	link     *os.File
 	child    int
 	patience time.Duration
@@ -40,7 +40,7 @@ type shimmed struct {
 
 // guard is a shim that waits to be told what to run.
 type guard struct {
-	shim *os.Process
+	shim *task
 	link *os.File
 }
 
@@ -54,12 +54,8 @@ func openGuard(shim, label string, stdio [3]*os.File) (*guard, error) {
 	// processor keeps it small, and so does no collector: it allocates next to nothing
 	// once it runs, and a collection touches all the memory that it could do without.
 	// The limit is for a child that makes thousands of processes to be counted.
-	p, err := os.StartProcess(shim, []string{shimName, label}, &os.ProcAttr{
-		Dir:   "/",
-		Env:   []string{shimVariable + "=" + strconv.Itoa(shimLink), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=16MiB"},
-		Files: []*os.File{stdio[0], stdio[1], stdio[2], theirs},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
+	env := []string{shimVariable + "=" + strconv.Itoa(shimLink), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=16MiB"}
+	p, err := startTask(shim, []string{shimName, label}, env, "/", stdio[0], stdio[1], stdio[2], theirs)
 	theirs.Close()
 	if err != nil {
 		link.Close()
@@ -89,8 +85,8 @@ func (g *guard) dismiss() {
 	_ = g.link.SetDeadline(time.Now().Add(dismissal))
 	_ = writeFrame(g.link, frameKill, "") // errors mean it is gone
 	_, _ = io.Copy(io.Discard, g.link)    // until it is
-	_ = g.shim.Kill()
-	_, _ = g.shim.Wait()
+	g.shim.kill()
+	_, _ = g.shim.wait()
 	g.link.Close()
 }
 
@@ -164,7 +160,7 @@ func (r *shimmed) giveUp() {
 	r.mu.Lock()
 	r.gaveUp = !r.finished
 	r.mu.Unlock()
-	_ = r.shim.Kill() // an error means it is gone already
+	r.shim.kill()
 }
 
 func (r *shimmed) wait() (exit, left error) {
@@ -173,9 +169,9 @@ func (r *shimmed) wait() (exit, left error) {
 	if err == nil {
 		// All that it guarded is gone and it leaves by itself. Nobody has to wait
 		// until the system has taken it apart.
-		go func() { _, _ = r.shim.Wait() }()
+		go func() { _, _ = r.shim.wait() }()
 	} else {
-		_, waitErr = r.shim.Wait()
+		_, waitErr = r.shim.wait()
 	}
 	r.link.Close()
 

@@ -49,8 +49,8 @@ func (s *Spare) Close() {
 	if g == nil {
 		return
 	}
-	_ = g.shim.Kill() // it has nothing that it could leave behind
-	_, _ = g.shim.Wait()
+	g.shim.kill() // it has nothing that it could leave behind
+	_, _ = g.shim.wait()
 	g.link.Close()
 	p.close()
 }

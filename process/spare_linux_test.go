@@ -3,7 +3,6 @@ package process
 import (
 	"os"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -13,7 +12,7 @@ import (
 func TestSpare(t *testing.T) {
 	spare := NewSpare(Self(), "label")
 	t.Cleanup(spare.Close)
-	ahead := spare.guard.shim.Pid
+	ahead := spare.guard.shim.pid
 	var parents []int
 	for range 2 {
 		opt := testOptions(mark(t), Self(), "farewell")
@@ -51,7 +50,7 @@ func TestSpareUnused(t *testing.T) {
 	NewSpare(Self(), "warm up").Close()
 	before := descriptors(t)
 	spare := NewSpare(Self(), "label")
-	if left := childrenOf(t, os.Getpid()); !slices.Equal(left, []int{spare.guard.shim.Pid}) {
+	if left := childrenOf(t, os.Getpid()); !slices.Equal(left, []int{spare.guard.shim.pid}) {
 		t.Errorf("children %v, want the shim", left)
 	}
 	spare.Close()
@@ -59,9 +58,13 @@ func TestSpareUnused(t *testing.T) {
 	orphan := NewSpare(Self(), "label")
 	orphan.guard.link.Close() // as the system does when the host dies
 	begin := time.Now()
-	state, err := orphan.guard.shim.Wait()
-	if err != nil || state.Sys().(syscall.WaitStatus).ExitStatus() != shimFailed {
+	state, err := orphan.guard.shim.wait()
+	if err != nil || state.ExitStatus() != shimFailed {
 		t.Errorf("the shim of a dead host ended with %v, %v", state, err)
+	}
+	orphan.guard.shim.kill() // the number may be another's
+	if _, err := orphan.guard.shim.wait(); err == nil {
+		t.Error("waited for twice")
 	}
 	t.Logf("gone after %v", time.Since(begin))
 	orphan.pipes.close()
