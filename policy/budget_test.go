@@ -161,6 +161,24 @@ func TestBudgetOfABusyProcess(t *testing.T) {
 	})
 }
 
+// TestBudgetLearnsQuickly: a server with some calls a second soon has what lasts for a
+// minute, since each of a thousand asks the store by itself.
+func TestBudgetLearnsQuickly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newCounting()
+		b := budgetsOf(store, config.Budgets{PerServer: config.Budget{Calls: 1 << 30, Window: time.Hour}})
+		for range 1200 {
+			if ok, err := spend(t, b, "s", 1); ok != 1 {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := store.adds.Load(); n > 4 {
+			t.Errorf("the store was asked %d times in two minutes", n)
+		}
+	})
+}
+
 // TestBudgetOfOneCall: a process that makes one call writes once for both budgets and
 // has nothing to give back.
 func TestBudgetOfOneCall(t *testing.T) {

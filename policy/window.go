@@ -40,6 +40,7 @@ type window struct {
 const (
 	firstChunk   = 64
 	maxChunk     = 8192
+	mostTimes    = 8  // the last reservation: no burst gets more than that
 	briefPart    = 60 // of a window: what a process that dies may take with it
 	leastBrief   = time.Second
 	mostBrief    = time.Minute
@@ -188,10 +189,9 @@ func (w *window) nextChunk(now time.Time) int64 {
 		w.chunk = 1
 	case w.chunk == 1 || held >= pause*w.brief:
 		w.chunk = firstChunk
-	case held < w.brief/4:
-		w.chunk = min(4*w.chunk, maxChunk)
 	case held < w.brief:
-		w.chunk = min(2*w.chunk, maxChunk)
+		// What would have held for so long, at the rate of the last.
+		w.chunk = min(min(max(int64(w.brief/max(held, 1)), 2), mostTimes)*w.chunk, maxChunk)
 	}
 	w.asked = now
 	chunk := min(w.chunk, max(1, w.limit/16))
