@@ -254,7 +254,12 @@ func (g *Gate) Allowed(ctx context.Context, k Key, tool string) error {
 // allow returns the server's own name of the tool.
 func (g *Gate) allow(ctx context.Context, k Key, tool string) (string, error) {
 	r := g.rules.Load()
-	v := r.decide(g.scopes.find(k).rulesOf(r, k.Server), k.Server, k.Account, tool)
+	var v verdict
+	if sc := g.scopes.find(k); sc != nil {
+		v = sc.decide(r, tool)
+	} else {
+		v = r.decide(k.Server, k.Account, tool)
+	}
 	if v.denied != nil {
 		return "", v.denied
 	}

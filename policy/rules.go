@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/usher-mcp/usher/config"
@@ -25,8 +23,8 @@ const maxToolName = 1024
 // notAllowed is the reason when there are allow rules and none matches.
 const notAllowed = "no allow rule matches it"
 
-// rules is one configuration's policy, compiled. It never changes, but for the
-// verdicts it remembers; a new configuration makes a new one.
+// rules is one configuration's policy, compiled. It never changes; a new configuration
+// makes a new one.
 type rules struct {
 	number      uint64 // differs from that of all others of a gate
 	problem     error  // settings that could not be read: nothing is allowed
@@ -51,12 +49,7 @@ type serverRules struct {
 	own         map[string]string // shown name → the server's own
 	shown       map[string]string // the server's own → shown name
 	clash       map[string]string // a name that a rename makes mean two tools → why
-
-	verdicts atomic.Pointer[map[asked]verdict]
-	mu       sync.Mutex // guards replacing verdicts
 }
-
-type asked struct{ account, tool string }
 
 // verdict is what the rules say about a name; tool is the server's own name for
 // what was asked.
@@ -64,10 +57,6 @@ type verdict struct {
 	tool   string
 	denied *DeniedError
 }
-
-// maxVerdicts bounds what is remembered per server: callers may ask for names
-// that no server has.
-const maxVerdicts = 1024
 
 func compileRules(settings config.Settings, servers []config.Server) *rules {
 	r := &rules{problem: settings.Problem, servers: make(map[string]*serverRules, len(servers))}
@@ -109,7 +98,6 @@ func compileServer(s config.Server) *serverRules {
 	if len(s.Tools.Rename) > 0 {
 		sr.own, sr.shown, sr.clash = map[string]string{}, map[string]string{}, map[string]string{}
 	}
-	sr.verdicts.Store(&map[asked]verdict{})
 	tool := func(verb, pattern string) rule {
 		g := compileGlob(pattern)
 		return rule{text: fmt.Sprintf("%s %s/%s", verb, s.Name, pattern), origin: s.Origin, tool: g, whole: g.all()}
@@ -132,31 +120,8 @@ func compileServer(s config.Server) *serverRules {
 
 // decide says whether a tool may be used, and what the server calls it. An empty
 // tool asks for the server as a whole: may it be started and listed.
-// sr are the rules of the server, nil when there are none.
-func (r *rules) decide(sr *serverRules, server, account, tool string) verdict {
-	if sr == nil {
-		return r.judge(nil, server, account, tool)
-	}
-	q := asked{account, tool}
-	if v, ok := (*sr.verdicts.Load())[q]; ok {
-		return v
-	}
-	v := r.judge(sr, server, account, tool)
-	sr.remember(q, v)
-	return v
-}
-
-// remember copies the map, so that readers need no lock. Each name is added once.
-func (sr *serverRules) remember(q asked, v verdict) {
-	sr.mu.Lock()
-	defer sr.mu.Unlock()
-	old := *sr.verdicts.Load()
-	if len(old) >= maxVerdicts {
-		return
-	}
-	next := maps.Clone(old)
-	next[asked{strings.Clone(q.account), strings.Clone(q.tool)}] = v
-	sr.verdicts.Store(&next)
+func (r *rules) decide(server, account, tool string) verdict {
+	return r.judge(r.servers[server], server, account, tool)
 }
 
 func (r *rules) judge(sr *serverRules, server, account, tool string) verdict {

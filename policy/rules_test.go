@@ -11,7 +11,7 @@ import (
 )
 
 func decideText(r *rules, server, account, tool string) string {
-	v := r.decide(r.servers[server], server, account, tool)
+	v := r.decide(server, account, tool)
 	if v.denied == nil {
 		return "ok " + v.tool
 	}
@@ -121,10 +121,11 @@ func TestConfigureAndRegisterTakeEffect(t *testing.T) {
 
 func TestVerdictsAreBounded(t *testing.T) {
 	r := compileRules(config.Settings{}, []config.Server{{Name: "s"}})
+	sc := &scope{id: scopeID{server: "s"}}
 	for i := range 3 * maxVerdicts {
-		r.decide(r.servers["s"], "s", "", "tool"+string(rune('a'+i%26))+string(rune(0x4e00+i)))
+		sc.decide(r, "tool"+string(rune('a'+i%26))+string(rune(0x4e00+i)))
 	}
-	if n := len(*r.servers["s"].verdicts.Load()); n > maxVerdicts {
+	if n := len(*sc.ruledBy(r).tools.Load()); n > maxVerdicts {
 		t.Errorf("%d verdicts are remembered", n)
 	}
 }

@@ -31,27 +31,6 @@ type scope struct {
 	pins []byte        // the record as last read
 }
 
-// ruled are the rules of a server, as found in those of everything. It does not keep
-// those: they may be old.
-type ruled struct {
-	in     uint64       // number of the rules
-	server *serverRules // nil when there are none
-}
-
-// rulesOf looks for the rules of a server once for each set of rules; without a scope
-// it is done every time.
-func (sc *scope) rulesOf(r *rules, server string) *serverRules {
-	if sc == nil {
-		return r.servers[server]
-	}
-	found := sc.ruled.Load()
-	if found == nil || found.in != r.number {
-		found = &ruled{r.number, r.servers[server]}
-		sc.ruled.Store(found)
-	}
-	return found.server
-}
-
 // serverState is shared by all who use a server.
 type serverState struct {
 	meter atomic.Pointer[meter]

@@ -112,7 +112,7 @@ func (g *Gate) Version(ctx context.Context, k Key) (string, error) {
 
 func (g *Gate) listing(ctx context.Context, sc *scope, k Key, c host.Catalog) (Listing, error) {
 	r := g.rules.Load()
-	set, err := g.toolset(ctx, sc, k, c, sc.rulesOf(r, k.Server).pinMode())
+	set, err := g.toolset(ctx, sc, k, c, sc.ruledBy(r).pins)
 	if err != nil {
 		return Listing{}, err
 	}
@@ -159,7 +159,7 @@ func (g *Gate) hooked(ctx context.Context, k Key, tools []Tool) []Tool {
 
 // checkPin refuses a tool that differs from its pin, and one that does not exist.
 func (g *Gate) checkPin(ctx context.Context, sc *scope, k Key, tool string) error {
-	mode := sc.rulesOf(g.rules.Load(), k.Server).pinMode()
+	mode := sc.ruledBy(g.rules.Load()).pins
 	set, err := g.current(ctx, sc, k, mode)
 	if err != nil || set == nil {
 		return err
