@@ -123,45 +123,66 @@ func servers(ctx context.Context, l *lab) ([]row, error) {
 		return nil, err
 	}
 	defer echo.stop()
-	var all []contestant
 	paths := map[string][]string{}
-	for _, n := range serverCounts() {
-		c, err := l.startMany(ctx, echo, n)
-		if err != nil {
-			return nil, err
+	sets := make([][]contestant, pick(l, 3, 1))
+	for i := range sets {
+		for _, n := range serverCounts() {
+			c, err := l.startMany(ctx, echo, n)
+			if err != nil {
+				return nil, err
+			}
+			defer c.stop()
+			one := contestant{fmt.Sprintf("%d servers", n), c, ""}
+			if i == 0 {
+				for k := range n {
+					paths[one.name] = append(paths[one.name], fmt.Sprintf("servers/echo%d/mcp", k))
+				}
+			}
+			sets[i] = append(sets[i], one)
+			// Every server some hundred times, so that all are connected and nothing is
+			// still being learned: each has budgets and a login state of its own.
+			warm := load{clients: 16, size: 256, tool: "echo", paths: paths[one.name]}
+			if _, err := round(ctx, one, warm, max(time.Second, time.Duration(n)*pick(l, 15*time.Millisecond, 3*time.Millisecond))); err != nil {
+				return nil, err
+			}
 		}
-		defer c.stop()
-		name := fmt.Sprintf("%d servers", n)
-		for i := range n {
-			paths[name] = append(paths[name], fmt.Sprintf("servers/echo%d/mcp", i))
-		}
-		all = append(all, contestant{name, c, ""})
-		// Every server some hundred times, so that all are connected and nothing is
-		// still being learned: each has budgets and a login state of its own.
-		warm := load{clients: 16, size: 256, tool: "echo", paths: paths[name]}
-		if _, err := round(ctx, all[len(all)-1], warm, max(time.Second, time.Duration(n)*pick(l, 25*time.Millisecond, 3*time.Millisecond))); err != nil {
+	}
+	scores, err := l.taking(ctx, sets, paths)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range serverCounts() { // to be compared with each other
+		c := sets[0][i]
+		ld := load{clients: 16, size: 256, tool: "echo", paths: paths[c.name]}
+		if err := l.profile(ctx, c, ld, fmt.Sprintf("servers-%d", n)); err != nil {
 			return nil, err
 		}
 	}
+	return serverRows(sets[0], scores), nil
+}
+
+// taking has all take turns. Many short rounds: the speed of a machine changes, and
+// those of one turn are compared with each other. Several sets of processes: two that
+// are the same differ by some percent for as long as they live, by where their memory
+// happens to lie.
+func (l *lab) taking(ctx context.Context, sets [][]contestant, paths map[string][]string) (map[string][]score, error) {
 	scores := map[string][]score{}
-	// Many short rounds: the speed of a machine changes, and those of one turn are
-	// compared with each other.
-	for i := range pick(l, 18, 6) {
-		for k := range all {
-			c := all[(i+k)%len(all)]
-			s, err := round(ctx, c, load{clients: 16, size: 256, tool: "echo", paths: paths[c.name]}, pick(l, 500*time.Millisecond, 300*time.Millisecond))
+	for i := range pick(l, 45, 6) {
+		set := sets[i%len(sets)]
+		for k := range set {
+			c := set[(i/len(sets)+k)%len(set)]
+			s, err := round(ctx, c, load{clients: 16, size: 256, tool: "echo", paths: paths[c.name]}, pick(l, 400*time.Millisecond, 300*time.Millisecond))
 			if err != nil {
 				return nil, err
 			}
 			scores[c.name] = append(scores[c.name], s)
 		}
 	}
-	for i, n := range serverCounts() { // to be compared with each other
-		ld := load{clients: 16, size: 256, tool: "echo", paths: paths[all[i].name]}
-		if err := l.profile(ctx, all[i], ld, fmt.Sprintf("servers-%d", n)); err != nil {
-			return nil, err
-		}
-	}
+	return scores, nil
+}
+
+// serverRows compares with the first, which has one server.
+func serverRows(all []contestant, scores map[string][]score) []row {
 	var rows []row
 	one := scores[all[0].name]
 	for _, c := range all {
@@ -175,7 +196,7 @@ func servers(ctx context.Context, l *lab) ([]row, error) {
 		}
 		rows = append(rows, row{Part: "servers", Name: c.name + " CPU over one server", Value: median(ratios), Unit: "×", Bar: 1.1})
 	}
-	return rows, nil
+	return rows
 }
 
 // startMany starts an usher before n servers, which are paths of one process.

@@ -19,7 +19,7 @@ import (
 const (
 	leastHeap = 16 << 20
 	fewOpen   = 20
-	roomPer   = 96 << 10
+	roomPer   = 160 << 10
 )
 
 // What an agent's connection keeps, about, and after how many new ones that is taken
@@ -111,10 +111,12 @@ func roomFor(open int) uint64 { return leastHeap + uint64(max(open-fewOpen, 0))*
 // through, of which live bytes stay.
 func percentFor(live, scanned, size uint64) int {
 	const step = 50
+	// However little is alive, Go does not collect before this size, at 100 percent.
+	const minimum = 4 << 20
 	if scanned == 0 || live >= size/2 {
 		return 100
 	}
-	return max(100, int((size-live)*100/scanned)/step*step)
+	return max(100, int(min((size-live)*100/scanned, size*100/minimum))/step*step)
 }
 
 // heap tells what the last collection left alive, and what it looked through.

@@ -9,7 +9,7 @@ import (
 func TestPercentFor(t *testing.T) {
 	t.Parallel()
 	for live, want := range map[uint64]int{
-		0: 100, 1 << 20: 1500, 4 << 20: 300, 5 << 20: 200, 8 << 20: 100, 16 << 20: 100, 1 << 30: 100,
+		0: 100, 1 << 20: 400, 4 << 20: 300, 5 << 20: 200, 8 << 20: 100, 16 << 20: 100, 1 << 30: 100,
 	} {
 		if got := percentFor(live, live, leastHeap); got != want {
 			t.Errorf("%d MB alive: %d %%, want %d", live>>20, got, want)
@@ -22,7 +22,7 @@ func TestPercentFor(t *testing.T) {
 
 func TestRoomFor(t *testing.T) {
 	t.Parallel()
-	for open, want := range map[int]uint64{0: 16 << 20, 20: 16 << 20, 100: 16<<20 + 80*96<<10, 1000: 16<<20 + 980*96<<10} {
+	for open, want := range map[int]uint64{0: 16 << 20, 20: 16 << 20, 100: 16<<20 + 80*160<<10, 1000: 16<<20 + 980*160<<10} {
 		if got := roomFor(open); got != want {
 			t.Errorf("%d connections: %d bytes, want %d", open, got, want)
 		}

@@ -25,7 +25,7 @@ type exchange struct {
 // serve has the handler answer a request, of which only the head was taken from the
 // buffer. It is false when the connection cannot be used any more.
 func (c *conn) serve(h *head) bool {
-	x := &exchange{ctx: ending.Under(c.base), url: *h.target.url}
+	x := &exchange{ctx: ending.Under(c.base), url: h.target.url}
 	x.w = response{c: c, x: x, header: make(http.Header, 4), length: -1}
 	r := c.blank.WithContext(&x.ctx)
 	r.URL, r.RequestURI, r.Host, r.Header, r.ContentLength = &x.url, h.target.uri, h.host, h.header, h.length

@@ -37,7 +37,7 @@ func FuzzHead(f *testing.F) {
 		if want.Method != http.MethodPost || want.Proto != "HTTP/1.1" || want.Close || want.TransferEncoding != nil || want.Trailer != nil {
 			t.Fatalf("net/http takes it for something else: %+v", want)
 		}
-		got := []any{h.target.uri, h.target.url, h.host, h.length, h.header}
+		got := []any{h.target.uri, &h.target.url, h.host, h.length, h.header}
 		if diff := cmp.Diff([]any{want.RequestURI, want.URL, want.Host, want.ContentLength, want.Header}, got); diff != "" {
 			t.Errorf("-net/http +ours\n%s", diff)
 		}

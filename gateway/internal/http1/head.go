@@ -25,7 +25,7 @@ type head struct {
 type target struct {
 	text string // the whole line
 	uri  string
-	url  *url.URL // never changed
+	url  url.URL
 }
 
 // kind is what a header means to the connection.
@@ -111,12 +111,26 @@ func (c *conn) readTarget(raw []byte) bool {
 	if uri, ok = strings.CutSuffix(uri, " HTTP/1.1"); !ok || !plainURI(uri) {
 		return false
 	}
+	if plainPath(uri) {
+		c.first = target{text, uri, url.URL{Path: uri}}
+		return true
+	}
 	u, err := url.ParseRequestURI(uri)
 	if err != nil {
 		return false
 	}
-	c.first = target{text, uri, u}
+	c.first = target{text, uri, *u}
 	return true
+}
+
+// plainPath is a path that means itself.
+func plainPath(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '/' && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return !strings.HasPrefix(s, "//")
 }
 
 // plainURI is a path, perhaps with a query, of visible ASCII.
