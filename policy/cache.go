@@ -64,7 +64,8 @@ type CacheStats struct {
 // asked for in the longest time. Nothing is allocated before the first is kept.
 type cache struct {
 	maxBytes int64
-	filled   atomic.Bool // before there was an entry nobody has to look for one
+	lists    atomic.Bool // before there was an entry nobody has to look for one,
+	calls    atomic.Bool // and few results of tools are ever kept
 
 	hits, misses, collapsed, stale atomic.Int64
 
@@ -87,7 +88,7 @@ func newCache(maxBytes int64) *cache {
 // get returns the entry, and whether it is fresh. An entry that is not may still
 // stand in for a list that cannot be read.
 func (c *cache) get(k cacheKey) (e *cached, fresh bool) {
-	if !c.filled.Load() {
+	if !c.filled(k.method).Load() {
 		return nil, false
 	}
 	now := time.Now()
@@ -99,6 +100,13 @@ func (c *cache) get(k cacheKey) (e *cached, fresh bool) {
 	}
 	c.recent.MoveToBack(e.recent)
 	return e, now.Before(e.until)
+}
+
+func (c *cache) filled(method string) *atomic.Bool {
+	if method == wire.MethodToolsCall {
+		return &c.calls
+	}
+	return &c.lists
 }
 
 // put keeps a result for ttl from now on. An expired list is kept for longer, to
@@ -130,8 +138,8 @@ func (c *cache) add(e *cached) {
 	}
 	if c.byKey == nil {
 		c.byKey, c.topics = map[cacheKey]*cached{}, map[topic]*linked.List{}
-		c.filled.Store(true)
 	}
+	c.filled(e.key.method).Store(true)
 	ages := c.topics[e.key.topic]
 	if ages == nil {
 		ages = linked.New()
