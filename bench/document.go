@@ -99,7 +99,7 @@ func sections() []section {
 		{"servers", "Many servers", "Calls to all servers in turn, 16 clients."},
 		{"memory", "Memory", "`RssAnon` of the program, all servers connected and in use."},
 		{"lists", "Lists", "From the start of the process to a `tools/list` that holds the tools of all healthy servers, over stdio; and the processor time of lists with 1,000 tools."},
-		{"oneshot", "One call from the command line", "From the start of the process to its end. The SDK client is a program that does nothing but connect, call and print."},
+		{"oneshot", "One call from the command line", "From the start of the process until its result is there, and until it has ended: usher has its servers leave first, and the audit trail written. The SDK client is a program that does nothing but connect, call and print."},
 		{"meta", "The one small tool", "Median latency of each action over 20 servers with 50 tools each."},
 		{"login", "Logging in to many servers", "From the command to all consent pages being ready."},
 		{"isolation", "Isolation", "Nineteen healthy servers beside one that misbehaves: the 99th percentile of their calls, over the same without it. Each is called 50 times a second, all at the same moment; four callers use the bad one 20 times a second each, and when supervision has given it up it is reinstated once a second."},

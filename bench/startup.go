@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -203,8 +204,8 @@ func oneshot(ctx context.Context, l *lab) ([]row, error) {
 	for _, way := range []struct{ name, server, sdk string }{
 		{"HTTP", "echo", echo.url + "mcp"}, {"stdio", "echo-child", l.echo + " -stdio"},
 	} {
-		var ours, theirs []float64
-		for i := range pick(l, 25, 7) {
+		var ours, theirs []single
+		for i := range pick(l, 120, 7) {
 			took, err := l.runOnce(ctx, home, l.usher, "call", way.server, "echo", "nonce=x", "--json")
 			if err != nil {
 				return rows, err
@@ -217,26 +218,64 @@ func oneshot(ctx context.Context, l *lab) ([]row, error) {
 				ours, theirs = append(ours, took), append(theirs, other)
 			}
 		}
-		rows = append(rows,
-			row{Part: "oneshot", Name: "usher call over " + way.name, Value: median(ours), Unit: "ms"},
-			row{Part: "oneshot", Name: "SDK client over " + way.name, Value: median(theirs), Unit: "ms"},
-			row{Part: "oneshot", Name: "usher over SDK client, " + way.name, Value: median(ours) / median(theirs), Unit: "×", Bar: 2})
+		rows = append(rows, singleRows(way.name, ours, theirs)...)
 	}
 	return rows, nil
 }
 
-// runOnce runs a program to its end and returns the milliseconds it took.
-func (l *lab) runOnce(ctx context.Context, home, program string, args ...string) (float64, error) {
+// single is one run of a program: the milliseconds until its result is there, and until
+// it has ended.
+type single struct{ result, end float64 }
+
+func singleRows(way string, ours, theirs []single) []row {
+	var rows []row
+	for _, until := range []struct {
+		name string
+		of   func(single) float64
+		bar  float64
+	}{
+		{"to the result", func(s single) float64 { return s.result }, 2},
+		{"to the end", func(s single) float64 { return s.end }, 0},
+	} {
+		var us, them []float64
+		for i := range ours {
+			us, them = append(us, until.of(ours[i])), append(them, until.of(theirs[i]))
+		}
+		rows = append(rows,
+			row{Part: "oneshot", Name: "usher call over " + way + ", " + until.name, Value: median(us), Unit: "ms"},
+			row{Part: "oneshot", Name: "SDK client over " + way + ", " + until.name, Value: median(them), Unit: "ms"},
+			row{Part: "oneshot", Name: "usher over SDK client, " + way + ", " + until.name, Value: median(us) / median(them), Unit: "×", Bar: until.bar})
+	}
+	return rows
+}
+
+// runOnce runs a program that prints its result as one line.
+func (l *lab) runOnce(ctx context.Context, home, program string, args ...string) (single, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = process.SafeEnv(os.Environ(), map[string]string{"USHER_HOME": home})
 	cmd.Dir = l.dir
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return single{}, err
+	}
 	began := time.Now()
-	out, err := cmd.CombinedOutput()
-	if err == nil && !bytes.Contains(out, []byte(`"nonce":"x"`)) {
+	if err := cmd.Start(); err != nil {
+		return single{}, err
+	}
+	var s single
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	s.result = time.Since(began).Seconds() * 1e3
+	if err == nil && !bytes.Contains(line, []byte(`"nonce":"x"`)) {
 		err = errors.New("it printed no answer")
 	}
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w: %.300s", cmd, err, out)
+	if ended := cmd.Wait(); ended != nil {
+		err = ended
 	}
-	return time.Since(began).Seconds() * 1e3, nil
+	s.end = time.Since(began).Seconds() * 1e3
+	if err != nil {
+		return single{}, fmt.Errorf("%s: %w: %.300s%.300s", cmd, err, line, said.Bytes())
+	}
+	return s, nil
 }
