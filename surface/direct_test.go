@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -260,7 +261,7 @@ func TestFreshness(t *testing.T) {
 		{"one is private", []config.Server{public, private}, 60000, "private", true},
 		{"none", nil, 0, "private", false},
 	} {
-		w := start(t, tt.servers, Options{}, nil)
+		w := start(t, tt.servers, Options{Quiet: time.Minute}, nil) // all of them, however slow
 		got := do(t, w.Direct(), modernAgent, wire.MethodToolsList, ``)
 		raw, _ := jsonx.Get([]byte(got), "ttlMs")
 		var ttl int
