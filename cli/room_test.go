@@ -2,7 +2,7 @@ package cli
 
 import (
 	"runtime"
-	"runtime/debug"
+	gauges "runtime/metrics"
 	"testing"
 )
 
@@ -37,9 +37,9 @@ func TestRoomFor(t *testing.T) {
 func TestKeepRoom(t *testing.T) {
 	t.Setenv("GOGC", "")
 	percent := func() int {
-		p := debug.SetGCPercent(100)
-		debug.SetGCPercent(p)
-		return p
+		sample := []gauges.Sample{{Name: "/gc/gogc:percent"}}
+		gauges.Read(sample)
+		return int(sample[0].Value.Uint64())
 	}
 	until := func(want func(int) bool) {
 		t.Helper()
