@@ -31,6 +31,9 @@ type headerTable struct {
 // askAgain is how long not to ask for a list again that could not be had.
 const askAgain = 10 * time.Second
 
+// maxTables bounds the tables: an agent can name accounts that there are not.
+const maxTables = 10_000
+
 func (t *headerTables) of(key string) *headerTable {
 	t.mu.RLock()
 	table := t.all[key]
@@ -41,8 +44,8 @@ func (t *headerTables) of(key string) *headerTable {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if table = t.all[key]; table == nil {
-		if t.all == nil {
-			t.all = map[string]*headerTable{}
+		if t.all == nil || len(t.all) >= maxTables {
+			t.all = map[string]*headerTable{} // they are learned again
 		}
 		table = &headerTable{}
 		t.all[strings.Clone(key)] = table // it is part of a request

@@ -39,8 +39,11 @@ func (p *challengeParser) skip() { p.s = strings.TrimLeft(p.s, " \t,") }
 
 func (p *challengeParser) space() { p.s = strings.TrimLeft(p.s, " \t") }
 
-func (p *challengeParser) token() string {
-	n := strings.IndexAny(p.s, " \t,=\"")
+func (p *challengeParser) token() string { return p.until(" \t,=\"") }
+
+// until takes everything before the first of the ends.
+func (p *challengeParser) until(ends string) string {
+	n := strings.IndexAny(p.s, ends)
 	if n < 0 {
 		n = len(p.s)
 	}
@@ -72,13 +75,7 @@ func (p *challengeParser) value() string {
 	p.s = p.s[1:]
 	p.space()
 	if !strings.HasPrefix(p.s, `"`) {
-		n := strings.IndexAny(p.s, " \t,")
-		if n < 0 {
-			n = len(p.s)
-		}
-		v := p.s[:n]
-		p.s = p.s[n:]
-		return v
+		return p.until(" \t,")
 	}
 	var b strings.Builder
 	for i := 1; i < len(p.s); i++ {
