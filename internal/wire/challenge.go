@@ -21,7 +21,7 @@ func ParseChallenges(values []string) []Challenge {
 				continue
 			}
 			p.space()
-			if strings.HasPrefix(p.s, "=") && len(out) > 0 && !p.token68() {
+			if strings.HasPrefix(p.s, "=") && len(out) > 0 {
 				out[len(out)-1].Params[strings.ToLower(word)] = p.value()
 				continue
 			}
@@ -50,12 +50,6 @@ func (p *challengeParser) until(ends string) string {
 	t := p.s[:n]
 	p.s = p.s[n:]
 	return t
-}
-
-// token68 reports whether what follows is the padding of a bare credential.
-func (p *challengeParser) token68() bool {
-	rest := strings.TrimLeft(p.s, "=")
-	return rest == "" || rest[0] == ',' || rest[0] == ' ' && len(p.s)-len(rest) > 1
 }
 
 // credentials drops a bare credential (token68) that stands in place of params.
