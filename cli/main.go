@@ -14,11 +14,16 @@ import (
 // Main runs the command that args name and returns its exit code, with which the
 // process is to end at once.
 func Main(args []string, w IO) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx, end := context.WithCancelCause(context.Background())
 	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+	// Beside the command, which need not wait for it: a signal that comes before ends
+	// the process, as it should.
+	go func() {
+		signal.Notify(hangup, syscall.SIGHUP)
+		stopped, _ := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		<-stopped.Done()
+		end(context.Cause(stopped))
+	}()
 	w.Hangup = hangup
 	w.exits = true
 	return Run(ctx, args, w)
