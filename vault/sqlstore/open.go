@@ -144,6 +144,9 @@ func (s *Store) Ready(ctx context.Context, room int) error {
 // the error into the vault's words.
 func (s *Store) retry(ctx context.Context, what string, work func() error) error {
 	deadline := time.Now().Add(s.opt.Busy)
+	if s.path != "" {
+		deepen(false)
+	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		err := work()
 		if err == nil {
