@@ -29,6 +29,7 @@ type IO struct {
 	Hangup <-chan os.Signal
 
 	exits bool // the process ends with the command
+	nohup bool // it does not end with its terminal
 }
 
 // System returns the real world.

@@ -16,6 +16,8 @@ import (
 func Main(args []string, w IO) int {
 	ctx, end := context.WithCancelCause(context.Background())
 	hangup := make(chan os.Signal, 1)
+	w.Hangup, w.nohup = hangup, signal.Ignored(syscall.SIGHUP)
+	w.exits = true
 	// Beside the command, which need not wait for it: a signal that comes before ends
 	// the process, as it should.
 	go func() {
@@ -24,8 +26,6 @@ func Main(args []string, w IO) int {
 		<-stopped.Done()
 		end(context.Cause(stopped))
 	}()
-	w.Hangup = hangup
-	w.exits = true
 	return Run(ctx, args, w)
 }
 
@@ -44,7 +44,7 @@ func Run(ctx context.Context, args []string, w IO) int {
 }
 
 // whileHungUp ends the command when its terminal is gone, unless the command has
-// another use for that signal.
+// another use for that signal, or nohup was to keep it from that.
 func (a *app) whileHungUp(ctx context.Context, end context.CancelFunc) {
 	for {
 		select {
@@ -54,9 +54,9 @@ func (a *app) whileHungUp(ctx context.Context, end context.CancelFunc) {
 		}
 		if do := a.onHangup.Load(); do != nil {
 			(*do)()
-			continue
+		} else if !a.io.nohup {
+			end()
 		}
-		end()
 	}
 }
 
