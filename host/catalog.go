@@ -58,7 +58,12 @@ type catalog struct {
 	info    upstream.ServerInfo
 	known   map[string]*listing // by method; none of them changes
 	changes map[string]int      // how often the server said that a list changed
+	kept    time.Time           // when Memory was told of it as it is, or zero
 }
+
+// keepAgain is how long Memory is not told again of what is still the same. Lists may
+// be good for a minute, and with many servers nothing else would be written.
+const keepAgain = 10 * time.Minute
 
 // listing is one list and where it came from.
 type listing struct {
@@ -74,7 +79,7 @@ func (c *catalog) connected(l *live) {
 	info := l.conn.Info()
 	l.hears = lists{tools: announces(info, "tools"), prompts: announces(info, "prompts"), resources: announces(info, "resources")}
 	c.mu.Lock()
-	c.info, c.shown = info, nil
+	c.info, c.shown, c.kept = info, nil, time.Time{}
 	tools := c.list(wire.MethodToolsList).Items
 	c.mu.Unlock()
 	if tools != nil {
@@ -182,7 +187,23 @@ func (c *catalog) store(method string, list upstream.List, from *live, seen int)
 	}
 	before := c.known[method]
 	c.put(method, listing{List: list, from: from, stale: c.changes[method] != seen})
-	return before == nil || !slices.EqualFunc(before.Items, list.Items, bytes.Equal)
+	differs = before == nil || !slices.EqualFunc(before.Items, list.Items, bytes.Equal)
+	if differs || before.TTL != list.TTL || before.Public != list.Public {
+		c.kept = time.Time{}
+	}
+	return differs
+}
+
+// toKeep reports whether Memory is to be told, and takes for granted that it is.
+func (c *catalog) toKeep() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if !c.kept.IsZero() && now.Sub(c.kept) < keepAgain {
+		return false
+	}
+	c.kept = now
+	return true
 }
 
 // failed notes that a list could not be read again, and reports whether there is

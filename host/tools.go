@@ -88,7 +88,8 @@ func (u *unit) read(ctx context.Context, method string) error {
 // keep takes over a list that was read, see catalog.store.
 func (u *unit) keep(ctx context.Context, method string, list upstream.List, from *live, seen int) {
 	differs := u.catalog.store(method, list, from, seen)
-	if u.base.Version == "" { // else it describes the server in an era that was chosen for it
+	// In an era that was chosen for it, it does not describe the server.
+	if u.base.Version == "" && u.catalog.toKeep() {
 		c, _ := u.catalog.view()
 		u.h.opt.Memory.RememberTools(ctx, u.key, u.digest, c)
 	}
