@@ -118,13 +118,16 @@ func serverCounts() []int { return []int{1, 20, 100, 1000} }
 
 // servers measures what a call costs when calls go to more and more servers in turn.
 func servers(ctx context.Context, l *lab) ([]row, error) {
-	echo, err := l.startEcho(ctx)
+	// Each of two dozen processes works for little of the time. With lists that are good
+	// for a minute as everywhere else, a thousand of them would be read two dozen times as
+	// often for every call as in a process that works all the time.
+	echo, err := l.startEcho(ctx, "-ttl", "1440000")
 	if err != nil {
 		return nil, err
 	}
 	defer echo.stop()
 	paths := map[string][]string{}
-	sets := make([][]contestant, pick(l, 3, 1))
+	sets := make([][]contestant, pick(l, 6, 1))
 	for i := range sets {
 		for _, n := range serverCounts() {
 			c, err := l.startMany(ctx, echo, n)
@@ -167,7 +170,7 @@ func servers(ctx context.Context, l *lab) ([]row, error) {
 // happens to lie.
 func (l *lab) taking(ctx context.Context, sets [][]contestant, paths map[string][]string) (map[string][]score, error) {
 	scores := map[string][]score{}
-	for i := range pick(l, 45, 6) {
+	for i := range pick(l, 90, 6) {
 		set := sets[i%len(sets)]
 		for k := range set {
 			c := set[(i/len(sets)+k)%len(set)]

@@ -13,6 +13,7 @@ import (
 type echo struct {
 	legacy bool
 	list   []byte // members of the tools/list result
+	ttl    int    // for how many milliseconds it is good
 }
 
 // toolList renders n tools that look like real ones: a paragraph and a schema.
@@ -53,7 +54,7 @@ func (e *echo) answer(dst, raw []byte) (out []byte, wait int) {
 		args, _ := jsonx.Get(m.Params, "arguments")
 		return e.call(begin(), args)
 	case m.Method == wire.MethodToolsList:
-		return append(append(begin(`"resultType":"complete","ttlMs":60000,"cacheScope":"public",`), e.list...), "}}"...), 0
+		return append(append(begin(`"resultType":"complete","cacheScope":"public","ttlMs":`, strconv.Itoa(e.ttl), ","), e.list...), "}}"...), 0
 	case m.Method == wire.MethodDiscover && !e.legacy:
 		return append(begin(`"resultType":"complete","supportedVersions":["`, wire.Newest, `"],`, caps, `,"ttlMs":0,"cacheScope":"private"`), "}}"...), 0
 	case m.Method == wire.MethodInitialize && e.legacy:

@@ -24,6 +24,7 @@ func main() {
 	stdio := flag.Bool("stdio", false, "serve standard input and output")
 	flag.BoolVar(&e.legacy, "legacy", false, "speak the older era only")
 	tools := flag.Int("tools", 1, "how many tools to list")
+	flag.IntVar(&e.ttl, "ttl", 60_000, "for how many milliseconds a list is good")
 	flag.Parse()
 	e.list = toolList(*tools)
 	if err := serve(&e, *stdio); err != nil {
