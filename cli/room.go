@@ -56,7 +56,6 @@ func (r *room) collected() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped {
-		debug.SetGCPercent(100)
 		return
 	}
 	r.agents = 0
@@ -83,9 +82,14 @@ func (r *room) adjust() {
 	}
 }
 
+// stop ends it at once: what waited for the next collection would undo what somebody
+// else has set until then.
 func (r *room) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.stopped && r.percent != 100 {
+		debug.SetGCPercent(100)
+	}
 	r.stopped = true
 }
 

@@ -54,8 +54,10 @@ func TestKeepRoom(t *testing.T) {
 	}
 	// Of a size that leaves room whatever other tests keep.
 	many := int(2 * (32 << 20) / roomPer)
+	runtime.GC() // before the first one nothing counts as alive
 	live, _ := heap()
 	many += int(4 * live / roomPer)
+	keepRoom(func() int { return many }).stop() // one that has ended has no say any more
 	r := keepRoom(func() int { return many })
 	until(func(p int) bool { return p > 100 })
 	// Agents that come are counted before the next collection, and then as what they
@@ -68,5 +70,7 @@ func TestKeepRoom(t *testing.T) {
 	}
 	until(func(p int) bool { return p > 100 })
 	r.stop()
-	until(func(p int) bool { return p == 100 })
+	if p := percent(); p != 100 {
+		t.Errorf("after its end: %d %%", p)
+	}
 }
