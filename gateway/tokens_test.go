@@ -70,7 +70,10 @@ func TestTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		secret := text[strings.LastIndex(text, "_")+1:]
+		secret, ok := strings.CutPrefix(text, "usher_"+token.ID+"_")
+		if !ok {
+			t.Fatalf("%.20q…", text)
+		}
 		if strings.Contains(string(store.all[token.ID]), secret) {
 			t.Error("the secret is kept")
 		}
