@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -81,14 +82,20 @@ func (e *Engine) listenerMemory(ctx context.Context) memory {
 
 var errKnown = errors.New("known already")
 
-// freePort names a port that nobody uses right now.
+// freePort names a port that nobody uses right now, and that is likely to be free
+// later too: systems give higher ones to outgoing connections.
 func freePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0
+	for try := range 20 {
+		port := 20000 + mathrand.IntN(12000)
+		if try == 19 {
+			port = 0 // any
+		}
+		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
+			defer func() { _ = l.Close() }()
+			return l.Addr().(*net.TCPAddr).Port
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	return 0
 }
 
 // loopbackAddress is the redirect address of this process. With listen it answers
