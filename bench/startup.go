@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/process"
+	"github.com/usher-mcp/usher/test/need"
 )
 
 // times asks n times with one client.
@@ -39,7 +39,7 @@ func (l load) times(ctx context.Context, n int) error {
 
 // serveReal starts the program that users have.
 func (l *lab) serveReal(ctx context.Context, home string) (*child, error) {
-	addr, err := freeAddress()
+	addr, err := need.Address()
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +60,6 @@ func (l *lab) serveReal(ctx context.Context, home string) (*child, error) {
 	}
 	c.stop()
 	return nil, errors.New("usher serve does not answer")
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String(), nil
 }
 
 // lists measures how soon and how cheaply tools are listed.

@@ -146,12 +146,9 @@ func freePort(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: freeport VARIABLE")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := need.Port()
 	ts.Check(err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	ts.Check(err)
-	ts.Setenv(args[0], port)
+	ts.Setenv(args[0], strconv.Itoa(port))
 }
 
 // await waits until somebody listens: await PORT

@@ -4,10 +4,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/usher-mcp/usher/test/need"
 )
 
 // TestNewcomer does what somebody does who has just installed usher, at a terminal,
@@ -16,14 +19,13 @@ func TestNewcomer(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
+			port, err := need.Port()
 			if err != nil {
 				return err
 			}
-			defer l.Close()
 			home := filepath.Join(e.WorkDir, "home")
 			for name, value := range map[string]string{
-				"HOME": home, "PORT": portOf(l), "BROWSER": "visit", "NO_COLOR": "1", "TZ": "UTC", "GORACE": "atexit_sleep_ms=0",
+				"HOME": home, "PORT": strconv.Itoa(port), "BROWSER": "visit", "NO_COLOR": "1", "TZ": "UTC", "GORACE": "atexit_sleep_ms=0",
 				// There is no keychain in the home of a test.
 				"XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "DBUS_SESSION_BUS_ADDRESS": "",
 			} {
@@ -33,11 +35,6 @@ func TestNewcomer(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"await": await},
 	})
-}
-
-func portOf(l net.Listener) string {
-	_, port, _ := net.SplitHostPort(l.Addr().String()) // it is an address
-	return port
 }
 
 // await waits until somebody listens: await PORT

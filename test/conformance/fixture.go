@@ -45,7 +45,7 @@ func startGo(ctx context.Context, stateless bool) (e entry, stop func(), err err
 	if err != nil {
 		return entry{}, nil, err
 	}
-	addr, err := freeAddr()
+	addr, err := need.Address()
 	if err != nil {
 		return entry{}, nil, err
 	}

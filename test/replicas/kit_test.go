@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -189,12 +188,11 @@ func (w *world) start(n int) {
 	w.t.Helper()
 	w.lb = newBalancer(w.t)
 	for i := range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		addr, err := need.Address()
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		r := &replica{w: w, addr: l.Addr().String(), home: w.home(fmt.Sprintf("r%d", i))}
-		_ = l.Close() // the replica takes it over
+		r := &replica{w: w, addr: addr, home: w.home(fmt.Sprintf("r%d", i))}
 		if r.log, err = os.Create(filepath.Join(r.home, "log")); err != nil {
 			w.t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -170,12 +169,8 @@ func TestPostgresWatchReconnects(t *testing.T) {
 
 // Nobody there: a clear error that says so and tells no password.
 func TestPostgresDown(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := need.Address()
 	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Open(t.Context(), "postgres://usher:hunter2@"+address+"/usher?sslmode=disable", nil)
