@@ -24,6 +24,12 @@ import (
 // that runs in this process.
 func opened(t *testing.T, cfg *config.Config, servers ...string) *Host {
 	t.Helper()
+	return openedOn(t, vault.NewMemory(), cfg, servers...)
+}
+
+// openedOn is opened with a store that others may use too.
+func openedOn(t *testing.T, store vault.Store, cfg *config.Config, servers ...string) *Host {
+	t.Helper()
 	home := t.TempDir()
 	for _, name := range servers {
 		url, stop, err := fake.New(&fake.Options{Name: name}).Listen()
@@ -35,7 +41,7 @@ func opened(t *testing.T, cfg *config.Config, servers ...string) *Host {
 		cfg.Servers = append(cfg.Servers, srv.WithDefaults())
 	}
 	h, err := Open(t.Context(), &Options{
-		Config: cfg, Store: vault.NewMemory(),
+		Config: cfg, Store: store,
 		Load: config.LoadOptions{System: config.System{Home: home, Workdir: home, LookupEnv: func(name string) (string, bool) {
 			return home, name == "USHER_HOME"
 		}}},

@@ -2,9 +2,13 @@ package usher
 
 import (
 	"bytes"
+	"context"
 	"sync"
 	"testing"
 
+	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -27,5 +31,41 @@ func TestGatewayKey(t *testing.T) {
 		if len(k) != gatewayKeyLen || !bytes.Equal(k, keys[0]) {
 			t.Fatalf("keys differ: %x and %x", k, keys[0])
 		}
+	}
+}
+
+// A replica that holds an old token takes the newer one from the store, and renews that
+// one too when it is refused: nobody is asked to log in.
+func TestTwoTokensRefused(t *testing.T) {
+	as := fake.NewAuth(nil)
+	_, stop, err := as.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	store, cfg := vault.NewMemory(), &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{protected(t, "notes", as)}}
+	one, other := openedOn(t, store, cfg), openedOn(t, store, cfg)
+	call := func(h *Host) {
+		t.Helper()
+		if _, err := h.Call(t.Context(), "notes", "echo", []byte(`{"text":"x"}`), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	consent := auth.NewInteractive(func(ctx context.Context, page string) error {
+		back, err := as.Consent(ctx, page)
+		if err == nil {
+			visitPage(t, back.String())
+		}
+		return err
+	})
+	if _, err := one.Auth().Browser(t.Context(), consent, one.Account("notes"), cfg.Servers[0], nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		call(other) // so that it has the token, for a moment without asking the store
+		as.Expire()
+		call(one)
+		as.Expire()
+		call(other)
 	}
 }

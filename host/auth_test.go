@@ -50,11 +50,13 @@ func TestRefusals(t *testing.T) {
 		text     string
 	}{
 		{"call, refreshed", refreshed, 0, 1, 2, 1, true, ""},
-		{"call, refreshed in vain", refreshed, 0, 9, 2, 1, false, "run: usher login a"},
+		{"call, another one that has to be refreshed", refreshed, 0, 2, 3, 2, true, ""},
+		{"call, refreshed in vain", refreshed, 0, 9, 3, 2, false, "HTTP 401 to a credential that was just renewed; run: usher login a"},
 		{"call, no login", lost, 0, 1, 1, 1, false, "the login has ended; run: usher login a --account work"},
 		{"call, nobody to ask", nil, 0, 1, 1, 0, false, "run: usher login a"},
 		{"dial, refreshed", refreshed, 1, 0, 1, 1, true, ""},
-		{"dial, refreshed in vain", refreshed, 9, 0, 0, 1, false, "run: usher login a"},
+		{"dial, another one that has to be refreshed", refreshed, 2, 0, 1, 2, true, ""},
+		{"dial, refreshed in vain", refreshed, 9, 0, 0, 2, false, "HTTP 401 to a credential that was just renewed; run: usher login a"},
 		{"dial, no login", lost, 9, 0, 0, 1, false, "run: usher login a --account work"},
 		{"dial, nobody to ask", nil, 9, 0, 0, 0, false, "HTTP 401; run: usher login a"},
 	}

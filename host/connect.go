@@ -214,20 +214,17 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// dial makes the connection, once more after a refusal that the Authorizer could
-// do something about.
+// dial makes the connection, again after a refusal that the Authorizer could do
+// something about.
 func (u *unit) dial(l *live) error {
 	ctx, p := withPatience(u.h.life, u.srv.Timeouts.Connect, nil)
 	defer p.end()
 	l.ctx, l.stop = context.WithCancel(u.h.life)
 	c, err := u.dialOnce(ctx, l)
 	var refusal *upstream.UnauthorizedError
-	if errors.As(err, &refusal) {
-		if err = u.refused(ctx, *l.srv, refusal); err == nil {
+	for n := 1; errors.As(err, &refusal); n++ {
+		if err = u.refused(ctx, *l.srv, refusal, n); err == nil {
 			c, err = u.dialOnce(ctx, l)
-		}
-		if errors.As(err, &refusal) {
-			err = u.stillRefused(refusal)
 		}
 	}
 	switch {
@@ -266,21 +263,22 @@ func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	return u.h.dial(ctx, l.srv, &opt)
 }
 
-// refused asks the Authorizer what to do about a refusal; nil is to try again.
-func (u *unit) refused(ctx context.Context, srv config.Server, refusal *upstream.UnauthorizedError) error {
-	if u.h.opt.Auth == nil {
-		return &NeedsLoginError{Reason: fmt.Sprintf("the server answered HTTP %d", refusal.Status), Command: "usher login " + u.key.Server}
+// maxRefusals of one request are put to the Authorizer. The first may be of a
+// credential that another process has replaced, or ask for a nonce, and the second of
+// one that has to be renewed.
+const maxRefusals = 2
+
+// refused asks the Authorizer what to do about the n-th refusal; nil is to try again.
+func (u *unit) refused(ctx context.Context, srv config.Server, refusal *upstream.UnauthorizedError, n int) error {
+	no := &NeedsLoginError{Reason: fmt.Sprintf("the server answered HTTP %d", refusal.Status), Command: "usher login " + u.key.Server}
+	switch {
+	case u.h.opt.Auth == nil:
+		return no
+	case n > maxRefusals:
+		no.Reason += " to a credential that was just renewed"
+		return no
 	}
 	return u.h.opt.Auth.Refused(ctx, u.key, srv, refusal)
-}
-
-// stillRefused is what a second refusal means: the credential was new, and the
-// server does not want it.
-func (u *unit) stillRefused(refusal *upstream.UnauthorizedError) error {
-	return &NeedsLoginError{
-		Reason:  fmt.Sprintf("the server answered HTTP %d to a credential that was just renewed", refusal.Status),
-		Command: "usher login " + u.key.Server,
-	}
 }
 
 // discard gives back what a dial that came to nothing had taken.

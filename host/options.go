@@ -109,7 +109,8 @@ type Authorizer interface {
 	// *NeedsLoginError when there is none. req's context is the caller's.
 	Authorize(ctx context.Context, k Key, srv *config.Server, req *http.Request) error
 	// Refused is told of a 401, or of a 403 that asks for more scope. Nil means
-	// that one more try is worth it; otherwise a *NeedsLoginError.
+	// that one more try is worth it, of which a request has two; otherwise a
+	// *NeedsLoginError.
 	Refused(ctx context.Context, k Key, srv config.Server, refusal *upstream.UnauthorizedError) error
 }
 

@@ -30,10 +30,11 @@ type outcome struct {
 
 // tries is what has been done for one operation so far.
 type tries struct {
-	restarted, refreshed, waited bool
-	sent                         bool
-	first                        error // of the attempt that was repeated
-	final                        error // what to say instead of the last error
+	restarted, waited bool
+	refusals          int
+	sent              bool
+	first             error // of the attempt that was repeated
+	final             error // what to say instead of the last error
 }
 
 // run does op, once more where that is safe or nothing was done yet.
@@ -196,12 +197,8 @@ func (u *unit) again(ctx context.Context, p *patience, op operation, o outcome, 
 		if o.live == nil || !errors.As(o.err, &refusal) {
 			return false // the dial has done all this
 		}
-		if t.refreshed {
-			t.final = u.stillRefused(refusal)
-		} else {
-			t.final = u.refused(ctx, *o.live.srv, refusal)
-		}
-		t.refreshed = true
+		t.refusals++
+		t.final = u.refused(ctx, *o.live.srv, refusal, t.refusals)
 		if t.final != nil {
 			u.lockedOut(o.live, t.final)
 		}
