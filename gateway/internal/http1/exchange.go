@@ -46,7 +46,8 @@ func (c *conn) serve(h *head) bool {
 	}
 	kept := x.w.finish() // the agent need not wait for the rest
 	kept = x.body.finish() && kept
-	return c.end() && kept && !c.s.leaving.Load()
+	c.end()
+	return kept && !c.s.leaving.Load()
 }
 
 // handle calls the handler; it is false when that has panicked.

@@ -129,6 +129,20 @@ func TestSameResponses(t *testing.T) {
 	}
 }
 
+// An agent may say that nothing will follow while its first request is under way, and
+// be answered to all that it has sent.
+func TestSameForWhoeverHasSaidEverything(t *testing.T) {
+	h := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		<-r.Context().Done() // nobody waits for the answer, as far as one can tell
+		_, _ = io.WriteString(w, r.URL.Path)
+	}
+	get := "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	for _, text := range []string{plainRequest, plainRequest + plainRequest, plainRequest + get + plainRequest, plainRequest + "POST /half"} {
+		wantSame(t, h, text)
+	}
+}
+
 // Where a handler says more than it writes the connection is closed, so that nothing is
 // taken for the rest.
 func TestTooLittle(t *testing.T) {

@@ -165,7 +165,9 @@ func TestTurns(t *testing.T) {
 	l.conns <- &eager{left: 100_000, text: plainRequest, after: after}
 	<-closed
 	<-closed
-	if got := at.Load(); got < 100 || got > 102 {
+	// A few more where Go has something else to do in between, and not the thousands that
+	// fit into the time for which it lets a goroutine run.
+	if got := at.Load(); got < 100 || got > 110 {
 		t.Errorf("the other had its turn after %d requests instead of 100", got)
 	}
 	_ = s.Close()

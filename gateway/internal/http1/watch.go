@@ -15,7 +15,7 @@ func (c *conn) begin(x *exchange, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.x = x; c.gone {
-		x.ctx.End(nil) // it was closed just now
+		x.ctx.End(nil) // its agent has left, or it was closed just now
 	}
 	if whole {
 		c.watch()
@@ -72,8 +72,9 @@ func (c *conn) leaves() {
 	}
 }
 
-// end ends the look: the request is answered. It is false when the agent has left.
-func (c *conn) end() bool {
+// end ends the look: the request is answered. An agent that has left may have said
+// something more before; whoever reads the next request finds out.
+func (c *conn) end() {
 	c.mu.Lock()
 	c.x, c.whole = nil, false
 	if c.timer != nil {
@@ -84,17 +85,15 @@ func (c *conn) end() bool {
 	if c.called {
 		_ = c.expires(time.Unix(1, 0)) // on a connection that is gone it has ended already
 	}
-	here := !c.gone
 	c.mu.Unlock()
 	if looking == nil {
-		return here
+		return
 	}
 	<-looking
 	_ = c.expires(time.Time{}) // the next read says what is wrong
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looking, c.called = nil, false
-	return !c.gone
 }
 
 // cut closes a connection in the middle of whatever it does.
