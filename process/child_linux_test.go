@@ -48,18 +48,21 @@ func TestEcho(t *testing.T) {
 }
 
 func TestLadder(t *testing.T) {
+	killed := &ExitError{Code: -1, Signal: "SIGKILL"}
+	const short, soon = 100 * time.Millisecond, 150 * time.Millisecond
 	tests := []struct {
-		mode     string
-		want     *ExitError
-		min, max time.Duration
+		mode        string
+		grace, kill time.Duration // the step at which it ends is long, for a slow machine
+		want        *ExitError
+		min, max    time.Duration
 	}{
-		{"wait", nil, 0, 90 * time.Millisecond},
-		{"hear", &ExitError{Code: 7}, 100 * time.Millisecond, 240 * time.Millisecond},
-		{"deaf", &ExitError{Code: -1, Signal: "SIGKILL"}, 250 * time.Millisecond, time.Hour},
-		{"fork", &ExitError{Code: -1, Signal: "SIGKILL"}, 250 * time.Millisecond, time.Hour},
-		{"setsid", &ExitError{Code: -1, Signal: "SIGKILL"}, 250 * time.Millisecond, time.Hour},
-		{"daemon", &ExitError{Code: -1, Signal: "SIGKILL"}, 250 * time.Millisecond, time.Hour},
-		{"abandon", &ExitError{Code: 4}, 0, time.Hour},
+		{"wait", patience, patience, nil, 0, patience},
+		{"hear", short, patience, &ExitError{Code: 7}, short, short + patience},
+		{"deaf", short, soon, killed, short + soon, time.Hour},
+		{"fork", short, soon, killed, short + soon, time.Hour},
+		{"setsid", short, soon, killed, short + soon, time.Hour},
+		{"daemon", short, soon, killed, short + soon, time.Hour},
+		{"abandon", short, soon, &ExitError{Code: 4}, 0, time.Hour},
 	}
 	for _, k := range kinds {
 		for _, tt := range tests {
@@ -67,12 +70,7 @@ func TestLadder(t *testing.T) {
 				t.Parallel()
 				m := mark(t)
 				opt := testOptions(m, k.shim, tt.mode)
-				if tt.max < time.Hour {
-					// Room for a slow machine on both sides of the step.
-					opt.Grace, opt.Kill = time.Second, 5*time.Second
-					tt.min *= 10
-					tt.max *= 20
-				}
+				opt.Grace, opt.Kill = tt.grace, tt.kill
 				c := start(t, opt)
 				ready(t, c)
 				begin := time.Now()
@@ -133,7 +131,7 @@ func TestLastWordsDuringStop(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			opt := testOptions(mark(t), k.shim, "farewell")
-			opt.Grace = 5 * time.Second
+			opt.Grace = patience
 			c := start(t, opt)
 			if err := c.Stop(); err != nil {
 				t.Fatal(err)
@@ -206,7 +204,7 @@ func TestKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			wg.Wait()
-			if took := time.Since(begin); took > 10*time.Second {
+			if took := time.Since(begin); took > patience {
 				t.Errorf("took %v", took)
 			}
 		})
@@ -327,7 +325,7 @@ func TestDescriptorsOfChild(t *testing.T) {
 	}
 	want := []string{"0", "1", "2"}
 	// While it starts it reads its locale.
-	if !eventually(t, 5*time.Second, func() bool { return slices.Equal(open(), want) }) {
+	if !eventually(t, patience, func() bool { return slices.Equal(open(), want) }) {
 		t.Errorf("descriptors %v, want %v", open(), want)
 	}
 	// Programs expect reads and writes that wait; this process's own ends do not.

@@ -105,6 +105,15 @@ func childrenOf(t testing.TB, pid int) []int {
 	return pids
 }
 
+// alone waits until nothing is left of the tests before: shims that have nothing to
+// guard any more leave by themselves, and nobody waits for that.
+func alone(t testing.TB) {
+	t.Helper()
+	if !eventually(t, patience, func() bool { return len(childrenOf(t, os.Getpid())) == 0 }) {
+		t.Fatalf("children of earlier tests: %v", childrenOf(t, os.Getpid()))
+	}
+}
+
 func descriptors(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -119,6 +128,9 @@ func descriptors(t testing.TB) []string {
 	}
 	return open
 }
+
+// patience is for what happens soon, on a machine that may have much else to do.
+const patience = 30 * time.Second
 
 // eventually looks every few milliseconds until ok or the time is over.
 func eventually(t testing.TB, within time.Duration, ok func() bool) bool {

@@ -41,7 +41,7 @@ func TestShimKilled(t *testing.T) {
 	if err := c.Stop(); err == nil {
 		t.Error("Stop does not mention the shim")
 	}
-	if !eventually(t, 5*time.Second, func() bool { return len(marked(m)) == 0 }) {
+	if !eventually(t, patience, func() bool { return len(marked(m)) == 0 }) {
 		t.Error("processes left")
 	}
 }
@@ -57,7 +57,7 @@ func TestShimStuck(t *testing.T) {
 	if err := c.Stop(); err == nil {
 		t.Error("Stop does not say that the tree would not go")
 	}
-	if !eventually(t, 5*time.Second, func() bool { return len(marked(m)) == 0 }) {
+	if !eventually(t, patience, func() bool { return len(marked(m)) == 0 }) {
 		t.Error("processes left")
 	}
 }

@@ -76,12 +76,13 @@ func nothingLeft(t *testing.T, m string, before []string) {
 	if left := marked(m); len(left) > 0 {
 		t.Errorf("%d processes left, first %s", len(left), cmdline(left[0]))
 	}
-	// Shims that have nothing left to guard leave by themselves; nobody waits for that.
-	if !eventually(t, 5*time.Second, func() bool { return len(childrenOf(t, os.Getpid())) == 0 }) {
+	// Shims that have nothing left to guard leave by themselves; nobody waits for that,
+	// nor for what is held of them.
+	if !eventually(t, patience, func() bool { return len(childrenOf(t, os.Getpid())) == 0 }) {
 		t.Errorf("children left, zombies maybe: %v", childrenOf(t, os.Getpid()))
 	}
-	if after := descriptors(t); len(after) > len(before) {
-		t.Errorf("%d descriptors before, %d after: %v", len(before), len(after), after)
+	if !eventually(t, patience, func() bool { return len(descriptors(t)) <= len(before) }) {
+		t.Errorf("descriptors before %v, after %v", before, descriptors(t))
 	}
 }
 
@@ -99,6 +100,7 @@ func TestManyCycles(t *testing.T) {
 			byDefault := short
 			byDefault.Grace, byDefault.Kill = 0, 0
 			cycles(t, 1, 1, short) // the poller's own descriptor comes with the first use
+			alone(t)
 			before := descriptors(t)
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -181,7 +183,7 @@ func TestChildDiesWithItsStarter(t *testing.T) {
 			}
 			host.Process.Kill()
 			host.Wait()
-			if !eventually(t, 5*time.Second, func() bool { return len(marked(m)) == 0 }) {
+			if !eventually(t, patience, func() bool { return len(marked(m)) == 0 }) {
 				t.Error("the child outlives its starter")
 			}
 		})
@@ -234,6 +236,7 @@ func TestFewDescriptors(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			m := mark(t)
 			start(t, testOptions(m, k.shim, "echo")).Stop()
+			alone(t)
 			before := descriptors(t)
 			few := old
 			few.Cur = uint64(len(before) + 12)

@@ -32,6 +32,7 @@ func TestSpare(t *testing.T) {
 
 // A start that fails ends the shim that was started for it, like any other.
 func TestSpareFails(t *testing.T) {
+	alone(t)
 	spare := NewSpare(Self(), "label")
 	t.Cleanup(spare.Close)
 	opt := testOptions(mark(t), Self(), "")
@@ -47,6 +48,7 @@ func TestSpareFails(t *testing.T) {
 
 // What nobody took leaves nothing behind, whether it is closed or its host dies.
 func TestSpareUnused(t *testing.T) {
+	alone(t)
 	NewSpare(Self(), "warm up").Close()
 	before := descriptors(t)
 	spare := NewSpare(Self(), "label")

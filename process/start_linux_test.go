@@ -12,6 +12,7 @@ import (
 )
 
 func TestStartErrors(t *testing.T) {
+	alone(t)
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -72,6 +73,7 @@ func TestStartErrors(t *testing.T) {
 }
 
 func TestStartCancelled(t *testing.T) {
+	alone(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, k := range kinds {
