@@ -243,20 +243,29 @@ func TestDeadBackendHarmsNobody(t *testing.T) {
 // What the gateway refuses for want of room is told with 429, and what is under way
 // goes on.
 func TestTooManyCalls(t *testing.T) {
-	srv, f := httpFake(t, "f", nil)
+	release := make(chan struct{})
+	held := fake.Tool{Def: []byte(`{"name":"held","inputSchema":{"type":"object"}}`), Handle: func(ctx context.Context, _ *fake.Call) ([]byte, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return fake.TextResult("done"), nil
+	}}
+	srv, f := httpFake(t, "f", &fake.Options{Tools: append(fake.DefaultTools(), held)})
 	s := newStack(t, &gateway.Options{MaxCalls: 1}, srv)
 	a := newAgent(t, s.url+"/servers/f/mcp", wire.Newest, `{}`)
 	a.call(long(t), "echo", `{}`, nil)
-	request := a.request(long(t), a.message(wire.MethodToolsCall, `{"name":"slow","arguments":{"ms":300}}`), nil)
+	request := a.request(long(t), a.message(wire.MethodToolsCall, `{"name":"held","arguments":{}}`), nil)
 	done := make(chan said, 1)
 	go func() { done <- a.read(t.Context(), request, nil) }()
-	if _, err := f.Ledger().WaitFor(long(t), func(e fake.Entry) bool { return e.Event == fake.EventRequest && e.Name == "slow" }); err != nil {
+	if _, err := f.Ledger().WaitFor(long(t), func(e fake.Entry) bool { return e.Event == fake.EventRequest && e.Name == "held" }); err != nil {
 		t.Fatal(err)
 	}
 	resp, _ := a.post(long(t), a.message(wire.MethodToolsList, `{}`), nil)
 	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
 	}
+	close(release)
 	if got := <-done; text(t, got.result) != "done" {
 		t.Errorf("the call under way: %s", got.result)
 	}

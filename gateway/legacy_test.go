@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -160,17 +162,36 @@ func TestLegacyStream(t *testing.T) {
 		if m := next(wire.MethodNotifyTools); m.Params != nil {
 			t.Errorf("list_changed with %s", m.Params)
 		}
-		for touched := false; !touched; { // a subscription may take a moment at the server
-			f.Touch("fake://readme")
-			m := next("")
-			touched = m.Method == wire.MethodNotifyUpdated && jsonx.GetText(m.Params, "uri") == "fake://readme"
+		stop := again(t, func() { f.Touch("fake://readme") }) // a subscription may take a moment at the server
+		if m := next(wire.MethodNotifyUpdated); jsonx.GetText(m.Params, "uri") != "fake://readme" {
+			t.Errorf("updated: %s", m.Params)
 		}
+		stop()
 		if status, body := plain(t, "DELETE", a.url, header("Mcp-Session-Id", a.session), ""); status != 204 {
 			t.Fatal(status, body)
 		}
 		if m := next("end"); m.Raw != nil {
 			t.Errorf("after the end: %s", m.Raw)
 		}
+	}
+}
+
+// again does something every now and then until the returned function is called.
+func again(t *testing.T, do func()) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			do()
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
 	}
 }
 

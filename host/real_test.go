@@ -73,11 +73,14 @@ func TestHeadersFromCatalog(t *testing.T) {
 func TestListChangedIsHeard(t *testing.T) {
 	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
 		t.Run(version, func(t *testing.T) {
-			heard := make(chan struct{}, 10)
+			heard := make(chan struct{}, 1)
 			s, url := fakeURL(t, &fake.Options{Versions: []string{version}})
 			h := realHost(t, Options{OnNotification: func(_ Key, m wire.Message) {
 				if m.Method == wire.MethodNotifyTools {
-					heard <- struct{}{}
+					select {
+					case heard <- struct{}{}:
+					default: // told already
+					}
 				}
 			}})
 			mustSpawn(t, h, urlServer("a", url))
@@ -85,7 +88,7 @@ func TestListChangedIsHeard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 			defer stop()
 			stream := func(e fake.Entry) bool {
 				return e.Method == wire.MethodListen || e.Event == fake.EventGet
@@ -224,16 +227,19 @@ func TestNoDescriptorsLeft(t *testing.T) {
 func TestListenToResource(t *testing.T) {
 	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
 		t.Run(version, func(t *testing.T) {
-			heard := make(chan string, 10)
+			heard := make(chan string, 1)
 			hear := func(m wire.Message) {
 				if m.Method == wire.MethodNotifyUpdated {
-					heard <- string(m.Params)
+					select {
+					case heard <- string(m.Params):
+					default: // told already
+					}
 				}
 			}
 			s, url := fakeURL(t, &fake.Options{Versions: []string{version}})
 			h := realHost(t, Options{OnNotification: func(_ Key, m wire.Message) { hear(m) }})
 			mustSpawn(t, h, urlServer("a", url))
-			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 			defer stop()
 			ended := make(chan error, 1)
 			go func() {

@@ -56,7 +56,7 @@ func sdkMain(args []string) int {
 
 // sdkTarget describes how a test reaches the SDK's server.
 func sdkTarget(t *testing.T, kind, version string) config.Server {
-	srv := config.Server{Name: "sdk", Timeouts: config.Timeouts{Connect: 10 * time.Second}}
+	srv := config.Server{Name: "sdk", Timeouts: config.Timeouts{Connect: 30 * time.Second}}
 	if kind == "stdio" {
 		srv.Transport, srv.Command, srv.Args = config.TransportStdio, testSelf(t), []string{"child-sdk", version}
 		return srv
@@ -185,7 +185,7 @@ func testProgress(t *testing.T, c *upstream.Conn) {
 			if token != "töken" {
 				t.Errorf("progress token %q", token)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("progress is missing")
 		}
 	}
