@@ -117,13 +117,12 @@ func converse(t *testing.T, s *Server, tr mcp.Transport, version string) {
 }
 
 // waitForListener waits until a change would reach the client: on legacy HTTP the
-// stream is opened in the background.
+// stream is opened in the background, and in the modern era the subscription.
 func waitForListener(t *testing.T, ctx context.Context, s *Server, version string) {
 	t.Helper()
-	if wire.Modern(version) {
-		return
-	}
-	_, err := s.ledger.WaitFor(ctx, func(e Entry) bool { return e.Event == EventListening || e.Transport == "stdio" })
+	_, err := s.ledger.WaitFor(ctx, func(e Entry) bool {
+		return e.Event == EventListening || e.Transport == "stdio" && !wire.Modern(version)
+	})
 	if err != nil {
 		t.Fatal("no stream to push to")
 	}
