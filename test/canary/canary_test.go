@@ -32,6 +32,9 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 	// Put together by the script, so that its own arguments hold neither.
 	const made = "S=seed-ABCD; S=${S}EFGH; V=0123456789abcdef; "
+	// A process stays until it was looked at, or for half a minute.
+	found := filepath.Join(dir, "found")
+	stay := "STAY='for i in $(seq 600); do [ -e " + found + " ] && break; sleep 0.05; done'; "
 	for name, tt := range map[string]struct {
 		script string
 		want   string // of what is told; "" for no leak
@@ -39,8 +42,8 @@ func TestLeaksAreFound(t *testing.T) {
 		"none":                 {`echo all is well`, ""},
 		"the command":          {`echo so $S it is`, "lines of output: the command holds seed-…"},
 		"a test's output":      {`printf '{"Action":"output","Package":"p","Test":"TestX","Output":"got %s"}\n' $S`, "lines of output: p.TestX holds seed-…"},
-		"arguments":            {`sh -c "sleep 0.5 # $S"; :`, "arguments of processes: sh holds seed-…"},
-		"environment":          {`API_KEY=$S sleep 0.5`, "environments of processes: sleep holds seed-…"},
+		"arguments":            {`sh -c "$STAY # $S"; :`, "arguments of processes: sh holds seed-…"},
+		"environment":          {`API_KEY=$S sh -c "$STAY"; :`, "environments of processes: sh holds seed-…"},
 		"a file":               {`echo $S > ` + dir + `/log`, "files: " + dir + "/log holds seed-…"},
 		"a file soon gone":     {`echo $S > ` + dir + `/brief; rm ` + dir + `/brief`, "files: " + dir + "/brief holds seed-…"},
 		"a file on purpose":    {`mkdir -p ` + dir + `/` + exempt + `; echo $S > ` + dir + `/` + exempt + `/book`, ""},
@@ -52,8 +55,18 @@ func TestLeaksAreFound(t *testing.T) {
 				t.Log("files cannot be watched here: the sweep says so and goes on")
 				return
 			}
+			if err := os.RemoveAll(found); err != nil {
+				t.Fatal(err)
+			}
+			find := func(text []byte) [][]byte {
+				all := findSeeded(text)
+				if len(all) > 0 {
+					_ = os.WriteFile(found, nil, 0o600) // or it takes longer
+				}
+				return all
+			}
 			var out, said bytes.Buffer
-			code, err := run(t.Context(), findSeeded, &out, &said, []string{"sh", "-c", made + tt.script})
+			code, err := run(t.Context(), find, &out, &said, []string{"sh", "-c", made + stay + tt.script})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -112,7 +112,7 @@ func (p *Provider) look(name, client string) (found []event, closed bool, news <
 }
 
 // patience is how long a test waits for the server to say something.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // await waits for the first such event.
 func (p *Provider) await(t *testing.T, name, client string) event {

@@ -259,7 +259,7 @@ func (r *replica) end() {
 // await returns when the replica takes requests.
 func (r *replica) await() {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		if resp, err := client.Get("http://" + r.addr + "/readyz"); err == nil {
 			_ = resp.Body.Close()

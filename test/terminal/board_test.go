@@ -103,11 +103,15 @@ func testBoard(t *testing.T, columns int) {
 			"  sentry  ✔ connected",
 			fmt.Sprintf(foot, 2), hint,
 		)
-		for _, once := range []string{"\n  figma ", "\n  linear ", "\n  sentry ", " connected. Ctrl-C", "\npaste> "} {
-			if n := strings.Count(s.Joined(), once); n != 1 {
-				t.Errorf("%d columns: rows of old remain (%q %d times):\n%s", columns, once, n, s.Text())
+		s.Await(func(string) string { // not in the middle of being drawn anew, that is
+			all := s.Joined()
+			for _, once := range []string{"\n  figma ", "\n  linear ", "\n  sentry ", " connected. Ctrl-C", "\npaste> "} {
+				if n := strings.Count(all, once); n != 1 {
+					return fmt.Sprintf("%d columns: rows of old remain (%q %d times)", columns, once, n)
+				}
 			}
-		}
+			return ""
+		})
 	}
 	s.Type("C-c")
 	want(80,

@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a test waits for something to appear.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // settings of the private tmux: one pane without decoration, whose size only the test
 // changes, and which stays when its command has ended.
