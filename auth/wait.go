@@ -166,14 +166,24 @@ func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error,
 	case <-time.After(100 * time.Millisecond):
 	}
 	a := p.account()
-	g, err := e.loadGrant(ctx, a)
 	out := outcome{err: fmt.Errorf("login to %s: %w: it ended in another process", a, ErrDenied)}
-	if err == nil && g != nil && g.Ended == nil && !g.Obtained.Before(p.Created) {
-		e.grants.put(a, g) // what was remembered is older
-		out = outcome{login: g.login(a)}
+	if login := e.Obtained(ctx, a, p.Created); login != nil {
+		out = outcome{login: login}
 	}
 	e.waiting.finish(p.State.Reveal(), out) // for a browser that asks once more
 	return out.login, out.err, true
+}
+
+// Obtained returns the login that an account has got since then, in whichever process,
+// or nil. It asks the store, and not what was read of it a moment ago.
+func (e *Engine) Obtained(ctx context.Context, a Account, since time.Time) *Login {
+	a = a.normal()
+	g, err := e.loadGrant(ctx, a)
+	if err != nil || g == nil || g.Ended != nil || g.Obtained.Before(since) {
+		return nil
+	}
+	e.grants.put(a, g) // what was remembered is older
+	return g.login(a)
 }
 
 // watchPending signals changes of a login's record. Changes are hints: without

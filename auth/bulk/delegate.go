@@ -134,14 +134,10 @@ func (l live) Wait(ctx context.Context, p auth.Pending) (*auth.Login, error) {
 		return login, err
 	}
 	// Another process may have finished it before this one began to wait.
-	s, statusErr := l.e.Status(ctx, p.Account)
-	if statusErr != nil || s.State != auth.StateOK || s.Obtained.Before(p.Created) {
-		return nil, err
+	if login := l.e.Obtained(ctx, p.Account, p.Created); login != nil {
+		return login, nil
 	}
-	return &auth.Login{
-		Account: s.Account, Issuer: s.Issuer, Flow: s.Flow, Scopes: s.Scopes,
-		Expires: s.Expires, CanRefresh: s.CanRefresh, Generation: s.Generation,
-	}, nil
+	return nil, err
 }
 
 func (l live) Waiting(ctx context.Context) ([]auth.Pending, error) {

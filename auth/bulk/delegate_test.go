@@ -192,6 +192,33 @@ func TestListener(t *testing.T) {
 	}
 }
 
+// A process that joined a login, and begins to wait when another one has finished it
+// already, hears of that, whatever it read of the account a moment ago.
+func TestEndedBeforeTheWait(t *testing.T) {
+	w := newWorld(t)
+	w.as("as.example")
+	target := w.protect("a", "as.example")
+	p := w.start(nil)
+	login := p.Prepare(t.Context(), w.targets, ModeMissing, Redirect{}, nil)[0].Login
+	friend := NewEngine(w.start(nil).e, nil)
+	if s, err := friend.Standing(t.Context(), target); err != nil || s.Stored {
+		t.Fatalf("before: %+v, %v", s, err)
+	}
+	page, err := w.consent(t.Context(), login)
+	if err == nil {
+		_, err = p.Paste(t.Context(), "", page)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := friend.Wait(t.Context(), login); err != nil || got.Account != login.Account || got.Issuer != login.Issuer {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if s, err := friend.Standing(t.Context(), target); err != nil || !s.Usable {
+		t.Errorf("after: %+v, %v", s, err)
+	}
+}
+
 func get(t *testing.T, address string) {
 	t.Helper()
 	tr := &http.Transport{DisableKeepAlives: true}

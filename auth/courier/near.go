@@ -212,6 +212,11 @@ func (n *Near) Answer(ctx context.Context, cb auth.Callback) error {
 	case r := <-got:
 		return r.err()
 	case <-n.over:
+		select {
+		case r := <-got: // it was the last thing that the far side said
+			return r.err()
+		default:
+		}
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,7 @@ func TestAnswers(t *testing.T) {
 	w := newWorld(t, fake.NewAuth(nil))
 	w.order(t)
 	var phases []string
+	var browsers sync.WaitGroup
 	err := w.near.Run(func(r bulk.Row) {
 		phases = append(phases, string(r.Phase))
 		if r.Phase != bulk.PhaseAwaiting {
@@ -102,7 +104,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("row %+v, login %+v", r, r.Login)
 		}
 		genuine := w.answerTo(t, r.Login.AuthorizeURL)
-		go func() {
+		browsers.Go(func() {
 			stranger, wrong := genuine, genuine
 			stranger.State = "of nobody"
 			wrong.Iss, wrong.HasIss = "https://evil.example", true
@@ -116,8 +118,9 @@ func TestAnswers(t *testing.T) {
 					t.Errorf("the genuine answer: %v", err)
 				}
 			}
-		}()
+		})
 	}, nil)
+	browsers.Wait()
 	if err != nil {
 		t.Fatalf("%v after %v", err, phases)
 	}
@@ -217,6 +220,30 @@ func TestNoVerdict(t *testing.T) {
 		n.hangUp()
 		if err := n.Answer(t.Context(), auth.Callback{State: "s", Code: vault.NewSecret("c")}); !errors.Is(err, auth.ErrUnavailable) {
 			t.Errorf("without a line: %v", err)
+		}
+	})
+}
+
+// A browser hears the verdict also when that is the last thing the far side says.
+func TestLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 50 {
+			far, line := io.Pipe()
+			n := NewNear(strings.NewReader(""), line, nil)
+			if _, err := n.take(row{Event: bulk.Event{Server: "a", Phase: bulk.PhaseAwaiting}, Login: &login{State: "s"}}); err != nil {
+				t.Fatal(err)
+			}
+			said := make(chan error, 1)
+			go func() { said <- n.Answer(t.Context(), auth.Callback{State: "s", Code: vault.NewSecret("c")}) }()
+			synctest.Wait()
+			n.settle(answered{State: "s", Result: resultFailed}) // before anybody waits for it
+			n.hangUp()
+			if _, err := far.Read(make([]byte, 4096)); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-said; !errors.Is(err, auth.ErrRefused) {
+				t.Fatalf("the browser is told %v", err)
+			}
 		}
 	})
 }
