@@ -1,6 +1,7 @@
 package surface
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,9 +124,11 @@ type rig struct {
 	bus    *event.Bus[event.Event]
 }
 
-// start makes a rig; close it with the test.
+// start makes a rig; close it with the test. Its lists wait for all servers that answer,
+// however slow the machine is.
 func start(t testing.TB, servers []config.Server, opt Options, edit func(*config.Config, *host.Options)) *rig {
 	t.Helper()
+	opt.Quiet = cmp.Or(opt.Quiet, maxWait)
 	lazy := true
 	cfg := &config.Config{Usher: config.DefaultSettings()}
 	for _, s := range servers {
