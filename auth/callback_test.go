@@ -162,7 +162,7 @@ func TestSlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	if status, _, _ := get(t, "GET", back.String(), nil); status != 200 || time.Since(start) > time.Second {
+	if status, _, _ := get(t, "GET", back.String(), nil); status != 200 || time.Since(start) > headerTimeout { // the time that one of them has
 		t.Errorf("HTTP %d after %v", status, time.Since(start))
 	}
 	big := strings.Repeat("x", 64<<10)
@@ -281,11 +281,9 @@ func TestPortInUse(t *testing.T) {
 	}
 	// The remembered port of the shared listener may be taken; any other will do.
 	m := w.e.listenerMemory(t.Context())
-	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", m.Port))
-	if err != nil {
-		t.Fatal(err)
+	if taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", m.Port)); err == nil { // else it is taken by somebody
+		defer func() { _ = taken.Close() }()
 	}
-	defer func() { _ = taken.Close() }()
 	w.srv.OAuth.RedirectURI = ""
 	p, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true})
 	if err != nil || mustURL(t, p.RedirectURI).Port() == fmt.Sprint(m.Port) {

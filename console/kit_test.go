@@ -125,8 +125,7 @@ func listen(t *testing.T, client *http.Client, address string, cookie *http.Cook
 		t.Fatalf("HTTP %d, %s", resp.StatusCode, resp.Header.Get("Content-Type"))
 	}
 	out := make(chan news, 100)
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	go func() {
 		defer close(out)
 		var n news
 		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
@@ -144,11 +143,12 @@ func listen(t *testing.T, client *http.Client, address string, cookie *http.Cook
 				n.data = line[len("data: "):]
 			}
 		}
-	})
+	}()
 	t.Cleanup(func() {
 		cancel()
 		_ = resp.Body.Close()
-		wg.Wait()
+		for range out { // what nobody read
+		}
 	})
 	return out
 }

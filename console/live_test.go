@@ -44,7 +44,7 @@ func until(t *testing.T, from <-chan news, id, text string) string {
 
 // A page follows what happens: only what reads differently is sent.
 func TestPageFollows(t *testing.T) {
-	s := &scene{servers: []Server{{Account: "a", Name: "a", State: StateConnected, LastCall: time.Now()}}}
+	s := &scene{servers: []Server{{Account: "a", Name: "a", State: StateConnected, LastCall: time.Now().Add(-90 * time.Minute)}}}
 	v := visit(t, newConsole(t, s, &Options{Tick: 10 * time.Millisecond, KeepAlive: 5 * time.Millisecond}))
 	events := v.watch("/")
 	until(t, events, "top", "Connect all")

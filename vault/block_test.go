@@ -81,7 +81,7 @@ func TestBlocksOfVersion1(t *testing.T) {
 func packed(t testing.TB, acts ...vault.Act) vault.AuditEntry {
 	t.Helper()
 	s := vault.NewMemory()
-	tr := vault.NewTrail(s, &vault.TrailOptions{Batch: len(acts) + 1})
+	tr := vault.NewTrail(s, &vault.TrailOptions{Batch: len(acts) + 1, Every: time.Hour}) // all of them wait for Close
 	for _, a := range acts {
 		tr.Add(a)
 	}

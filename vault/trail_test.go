@@ -86,7 +86,7 @@ func TestTrailEnds(t *testing.T) {
 	if n := len(readAll(t, s)); n != 0 {
 		t.Errorf("an unused trail left %d blocks", n)
 	}
-	tr := vault.NewTrail(s, nil)
+	tr := vault.NewTrail(s, &vault.TrailOptions{Every: time.Hour})
 	tr.Add(act("a"))
 	tr.Close()
 	tr.Add(act("late"))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/test/need"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -18,13 +19,18 @@ type wire struct {
 	target   string
 	address  string
 	wg       sync.WaitGroup
-	mu       sync.Mutex // guards listener, conns
+	mu       sync.Mutex // guards what follows
 	listener net.Listener
 	conns    []net.Conn
+	down     bool
 }
 
 func newWire(t *testing.T, target string) *wire {
-	w := &wire{t: t, target: target, address: "127.0.0.1:0"}
+	address, err := need.Address() // one that is free again after each cut
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{t: t, target: target, address: address}
 	w.mend()
 	t.Cleanup(w.cut)
 	return w
@@ -38,7 +44,7 @@ func (w *wire) mend() {
 		w.t.Fatal(err)
 	}
 	w.mu.Lock()
-	w.listener, w.address = l, l.Addr().String()
+	w.listener, w.down = l, false
 	w.mu.Unlock()
 	w.wg.Go(func() {
 		for {
@@ -52,7 +58,9 @@ func (w *wire) mend() {
 				continue
 			}
 			w.mu.Lock()
-			w.conns = append(w.conns, near, far)
+			if w.conns = append(w.conns, near, far); w.down {
+				_, _ = near.Close(), far.Close() // the cut came in between
+			}
 			w.mu.Unlock()
 			w.wg.Go(func() { _, _ = io.Copy(far, near); _ = far.Close() })
 			w.wg.Go(func() { _, _ = io.Copy(near, far); _ = near.Close() })
@@ -63,6 +71,7 @@ func (w *wire) mend() {
 // cut ends all connections and refuses new ones.
 func (w *wire) cut() {
 	w.mu.Lock()
+	w.down = true
 	_ = w.listener.Close()
 	for _, c := range w.conns {
 		_ = c.Close()
