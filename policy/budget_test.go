@@ -182,20 +182,22 @@ func TestBudgetLearnsQuickly(t *testing.T) {
 // TestBudgetOfOneCall: a process that makes one call writes once for both budgets and
 // has nothing to give back.
 func TestBudgetOfOneCall(t *testing.T) {
-	store := newCounting()
-	limit := config.Budget{Calls: 1000, Window: time.Hour}
-	b := budgetsOf(store, config.Budgets{Total: limit, PerServer: limit})
-	if ok, err := spend(t, b, "s", 1); ok != 1 {
-		t.Fatal(err)
-	}
-	b.close(t.Context())
-	if n := store.adds.Load(); n != 1 {
-		t.Errorf("the store was written %d times, want once", n)
-	}
-	counts, err := store.Counts(t.Context(), vault.KindBudget, vault.Local)
-	if err != nil || len(counts) != 2 || counts[0].Value != 1 || counts[1].Value != 1 {
-		t.Errorf("counted: %v, %v", counts, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store := newCounting()
+		limit := config.Budget{Calls: 1000, Window: time.Hour}
+		b := budgetsOf(store, config.Budgets{Total: limit, PerServer: limit})
+		if ok, err := spend(t, b, "s", 1); ok != 1 {
+			t.Fatal(err)
+		}
+		b.close(t.Context())
+		if n := store.adds.Load(); n != 1 {
+			t.Errorf("the store was written %d times, want once", n)
+		}
+		counts, err := store.Counts(t.Context(), vault.KindBudget, vault.Local)
+		if err != nil || len(counts) != 2 || counts[0].Value != 1 || counts[1].Value != 1 {
+			t.Errorf("counted: %v, %v", counts, err)
+		}
+	})
 }
 
 // Two budgets that are asked for together keep to their own limits, with a store that
@@ -204,22 +206,24 @@ func TestBudgetsTogether(t *testing.T) {
 	limits := config.Budgets{Total: config.Budget{Calls: 5, Window: time.Hour}, PerServer: config.Budget{Calls: 2, Window: time.Hour}}
 	for name, away := range map[string]bool{"there": false, "away at first": true} {
 		t.Run(name, func(t *testing.T) {
-			store := newCounting()
-			store.away.Store(away)
-			b := budgetsOf(store, limits)
-			if ok, _ := spend(t, b, "a", 1); ok != 1 {
-				t.Fatal("refused")
-			}
-			store.away.Store(false)
-			for server, want := range map[string]int{"a": 1, "b": 2} {
-				if ok, err := spend(t, b, server, 3); ok != want || !errors.Is(err, ErrBudget) {
-					t.Errorf("%s: %d calls, %v; want %d", server, ok, err, want)
+			synctest.Test(t, func(t *testing.T) {
+				store := newCounting()
+				store.away.Store(away)
+				b := budgetsOf(store, limits)
+				if ok, _ := spend(t, b, "a", 1); ok != 1 {
+					t.Fatal("refused")
 				}
-			}
-			b.close(t.Context())
-			if ok, err := spend(t, budgetsOf(store, limits), "c", 2); ok != 1 || !errors.Is(err, ErrBudget) {
-				t.Errorf("the next process: %d calls, %v; want the one that is left of all", ok, err)
-			}
+				store.away.Store(false)
+				for server, want := range map[string]int{"a": 1, "b": 2} {
+					if ok, err := spend(t, b, server, 3); ok != want || !errors.Is(err, ErrBudget) {
+						t.Errorf("%s: %d calls, %v; want %d", server, ok, err, want)
+					}
+				}
+				b.close(t.Context())
+				if ok, err := spend(t, budgetsOf(store, limits), "c", 2); ok != 1 || !errors.Is(err, ErrBudget) {
+					t.Errorf("the next process: %d calls, %v; want the one that is left of all", ok, err)
+				}
+			})
 		})
 	}
 }
@@ -296,25 +300,27 @@ func TestBudgetLimitsCanChange(t *testing.T) {
 }
 
 func TestBudgetUnderConcurrency(t *testing.T) {
-	store := newCounting()
-	b := budgetsOf(store, config.Budgets{
-		Total: config.Budget{Calls: 500, Window: 24 * time.Hour}, PerServer: config.Budget{Run: 400},
-	})
-	var ok atomic.Int64
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			for i := range 100 {
-				if b.charge(context.Background(), b.meter(fmt.Sprint("s", i%2))) == nil {
-					ok.Add(1)
-				}
-			}
+	synctest.Test(t, func(t *testing.T) {
+		store := newCounting()
+		b := budgetsOf(store, config.Budgets{
+			Total: config.Budget{Calls: 500, Window: 24 * time.Hour}, PerServer: config.Budget{Run: 400},
 		})
-	}
-	wg.Wait()
-	if n := ok.Load(); n != 500 {
-		t.Errorf("%d calls, want 500", n)
-	}
+		var ok atomic.Int64
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				for i := range 100 {
+					if b.charge(context.Background(), b.meter(fmt.Sprint("s", i%2))) == nil {
+						ok.Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n := ok.Load(); n != 500 {
+			t.Errorf("%d calls, want 500", n)
+		}
+	})
 }
 
 func TestBudgetStatus(t *testing.T) {
