@@ -27,6 +27,9 @@ const (
 	writeTimeout   = 2 * time.Minute // the code is traded before the page is written
 	maxHeaderBytes = 16 << 10
 	goodbye        = 2 * time.Second
+	// friendLimit is how long another usher may take to say that it is one: on a busy
+	// machine a second is little.
+	friendLimit = 3 * time.Second
 )
 
 const (
@@ -216,7 +219,7 @@ func heldByFriend(host, port, id string) bool {
 	if id == "" {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), friendLimit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+identityPath, nil)
 	if err != nil {

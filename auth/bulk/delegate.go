@@ -179,6 +179,10 @@ const (
 	identityHeader = "Usher-Callback"
 )
 
+// answerLimit is how long a listener may take to say so: on a busy machine a second is
+// little, and whoever is taken for dead has their login begun twice.
+const answerLimit = 3 * time.Second
+
 // answered reports whether a process of usher listens at a loopback address.
 func answered(ctx context.Context, redirect string) bool {
 	u, err := url.Parse(redirect)
@@ -188,7 +192,7 @@ func answered(ctx context.Context, redirect string) bool {
 	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	place := url.URL{Scheme: u.Scheme, Host: u.Host, Path: identityPath}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place.String(), nil)
