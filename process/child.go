@@ -2,11 +2,11 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
-	"time"
 )
 
 // runner is a started child and whatever watches over its tree: a shim, or a
@@ -144,13 +144,15 @@ func (c *Child) supervise(stderr *os.File, entry *entry, ownRing bool) {
 	drain.Go(func() {
 		// The ring takes everything. A read error means the pipe is useless,
 		// and the child is told so by a broken pipe instead of a full one.
-		_, _ = io.CopyBuffer(struct{ io.Writer }{c.stderr}, struct{ io.Reader }{stderr}, make([]byte, 8<<10))
+		_, err := io.CopyBuffer(struct{ io.Writer }{c.stderr}, struct{ io.Reader }{stderr}, make([]byte, 8<<10))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			readRest(c.stderr, stderr)
+		}
 		stderr.Close()
 	})
 	c.exit, c.left = c.run.wait()
 	c.stdin.Close()
-	// A refusal means the pipe cannot block either.
-	_ = stderr.SetReadDeadline(time.Now().Add(afterlife))
+	wake(stderr)
 	c.stdout.finish()
 	drain.Wait()
 	c.stderr.Flush()

@@ -132,6 +132,15 @@ func descriptors(t testing.TB) []string {
 // patience is for what happens soon, on a machine that may have much else to do.
 const patience = 30 * time.Second
 
+// promised is a bound of time that is held to on a machine that does nothing else: in
+// the long form of the tests. In the other one there is patience.
+func promised(d time.Duration) time.Duration {
+	if os.Getenv("USHER_PROOF") == "1" {
+		return d
+	}
+	return d + patience
+}
+
 // eventually looks every few milliseconds until ok or the time is over.
 func eventually(t testing.TB, within time.Duration, ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), within)

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -8,9 +9,13 @@ import (
 	"time"
 )
 
-// afterlife is how long the read ends wait for the end of a pipe whose writers
-// are all gone. It matters only when something outside the tree holds the pipe.
-const afterlife = 200 * time.Millisecond
+const (
+	// afterlife is how long the read ends wait for the end of a pipe whose writers
+	// are all gone. It matters only when something outside the tree holds the pipe.
+	afterlife = 200 * time.Millisecond
+	// longestAfterlife is for something that also writes to it.
+	longestAfterlife = 25 * afterlife
+)
 
 // restLimit bounds what is kept of standard output after the child is gone. No
 // pipe holds more than this by default.
@@ -96,14 +101,20 @@ func (o *output) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	for {
+		n, err := o.read(p)
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		// It is finish's turn, and the rest comes from memory.
+	}
+}
+
+func (o *output) read(p []byte) (int, error) {
 	<-o.turn
 	defer func() { o.turn <- struct{}{} }()
 	if !o.ended {
-		n, err := o.f.Read(p)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = io.EOF
-		}
-		return n, err
+		return o.f.Read(p)
 	}
 	if len(o.rest) == 0 {
 		return 0, io.EOF
@@ -113,15 +124,36 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// finish is called when no writer is left. The deadline also wakes a reader that
-// holds the token, so waiting for the token is bounded.
+// finish is called when no writer is left.
 func (o *output) finish() {
-	// Only files that cannot wait refuse a deadline, and those do not block.
-	_ = o.f.SetReadDeadline(time.Now().Add(afterlife))
+	wake(o.f) // a reader that holds the token
 	<-o.turn
 	defer func() { o.turn <- struct{}{} }()
-	// An error here means the pipe is still held elsewhere; what came is kept.
-	o.rest, _ = io.ReadAll(io.LimitReader(o.f, restLimit))
-	o.ended = true
+	var rest bytes.Buffer
+	readRest(&rest, o.f)
+	o.rest, o.ended = rest.Bytes(), true
 	o.f.Close()
+}
+
+// wake ends a Read that waits, with os.ErrDeadlineExceeded. Only files that cannot
+// wait refuse a deadline.
+func wake(f *os.File) { _ = f.SetReadDeadline(time.Unix(1, 0)) }
+
+// readRest copies what is in a pipe, up to its end or until nothing came for a while.
+// Whoever comes late to a read, on a busy machine, must not take what is there for
+// nothing: that the time is over is believed when it is so again.
+func readRest(to io.Writer, f *os.File) {
+	part := make([]byte, 8<<10)
+	begin := time.Now()
+	for left, quiet := restLimit, 0; left > 0 && quiet < 2 && time.Since(begin) < longestAfterlife; quiet++ {
+		_ = f.SetReadDeadline(time.Now().Add(afterlife / 2))
+		n, err := f.Read(part[:min(left, len(part))])
+		_, _ = to.Write(part[:n]) // to memory
+		left -= n
+		if n > 0 {
+			quiet = -1
+		} else if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
 }

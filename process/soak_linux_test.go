@@ -112,7 +112,7 @@ func TestManyCycles(t *testing.T) {
 				slowest := cycles(t, tt.withDefault, tt.withDefault, byDefault)
 				t.Logf("default ladder, slowest stop %v", slowest)
 				// Many servers stop together within six seconds.
-				if tt.withDefault > 0 && (slowest < DefaultGrace+DefaultKill || slowest > 6*time.Second) {
+				if tt.withDefault > 0 && (slowest < DefaultGrace+DefaultKill || slowest > promised(6*time.Second)) {
 					t.Errorf("default ladder took %v, want between 5 and 6 s", slowest)
 				}
 			})
@@ -158,12 +158,12 @@ func TestHostKilled(t *testing.T) {
 	host.Process.Kill()
 	host.Wait()
 	begin := time.Now()
-	gone := eventually(t, 5*time.Second, func() bool {
+	gone := eventually(t, promised(5*time.Second), func() bool {
 		return len(marked(m)) == 0 && !slices.ContainsFunc(shims, exists)
 	})
 	t.Logf("all gone after %v", time.Since(begin))
 	if !gone {
-		t.Error("processes left 5 s after the host was killed")
+		t.Errorf("processes left %v after the host was killed", time.Since(begin))
 	}
 }
 
