@@ -8,17 +8,18 @@ import (
 
 // Port is a loopback port that nobody listens on, for a program that is told where to
 // listen, or for an address where nobody is. It is none of those that systems give to
-// outgoing connections: such a one may be in use by the time it is needed.
+// outgoing connections, and none that usher chooses for its login page: such a one may be
+// in use by the time it is needed.
 func Port() (int, error) {
 	for range 100 {
-		port := 20000 + rand.IntN(12000)
+		port := 10000 + rand.IntN(10000)
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue
 		}
 		return port, l.Close()
 	}
-	return 0, fmt.Errorf("no free port between 20000 and 32000")
+	return 0, fmt.Errorf("no free port between 10000 and 20000")
 }
 
 // Address is [Port] with its host.
