@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"sync"
 	"testing"
+	"testing/synctest"
 )
 
 // heldPipe has something in it, and an end that nobody closes.
@@ -29,21 +31,22 @@ func heldPipe(t *testing.T, text string) *os.File {
 // Whoever comes to read only when the time for that is over, as happens where a machine
 // has much else to do, is given what the child has said.
 func TestLateReader(t *testing.T) {
-	o := newOutput(heldPipe(t, "last words"))
-	wake(o.f)
-	type heard struct {
-		text []byte
-		err  error
-	}
-	read := make(chan heard, 1)
-	go func() {
-		text, err := io.ReadAll(o)
-		read <- heard{text, err}
-	}()
-	o.finish()
-	if got := <-read; string(got.text) != "last words" || got.err != nil {
-		t.Errorf("read %q, %v", got.text, got.err)
-	}
+	synctest.Test(t, func(t *testing.T) { // to know who waits for the turn
+		o := newOutput(heldPipe(t, "last words"))
+		<-o.turn
+		var text []byte
+		var err error
+		var wg sync.WaitGroup
+		wg.Go(func() { text, err = io.ReadAll(o) })
+		synctest.Wait()
+		wg.Go(o.finish)
+		synctest.Wait()
+		o.turn <- struct{}{}
+		wg.Wait()
+		if string(text) != "last words" || err != nil {
+			t.Errorf("read %q, %v", text, err)
+		}
+	})
 }
 
 func TestReadRest(t *testing.T) {
