@@ -60,8 +60,8 @@ func (e *Engine) mayAsk(ctx context.Context, a Account, srv config.Server) error
 		return &NeedsLoginError{Account: a, Reason: "this assertion was refused before: " + t.Reason, Command: "usher doctor " + a.String()}
 	}
 	wait := time.Until(t.NotBefore)
-	if wait <= 0 || t.Refused != "" {
-		return nil
+	if wait <= 0 || wait > maxBackoff || t.Refused != "" {
+		return nil // nobody waits for longer: the clock was ahead when that was written
 	}
 	if t.Login {
 		return needsLogin(a, "%s", t.Reason)

@@ -79,7 +79,7 @@ func (e *Engine) usable(ctx context.Context, a Account, srv *config.Server) (*gr
 	if g.Ended != nil && (g.Expires.IsZero() || g.expired(now) || e.tokens.isRefused(g.Access.Secret)) {
 		return nil, needsLogin(a, "%s", g.Ended.Reason)
 	}
-	if reason := e.verdicts.standing(a, g.Generation); reason != "" {
+	if reason := e.verdicts.standing(a, g.version); reason != "" {
 		return nil, needsLogin(a, "%s", reason)
 	}
 	if g.Ended != nil || now.Before(e.due(g)) || !canRenew(g, *srv) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 // Challenge is what a server said when it refused a request: the parameters of its
 // WWW-Authenticate header that matter here.
 type Challenge struct {
-	// Status is 401, or 403 when the token was too narrow.
+	// Status is 401, or 403 when the token was too narrow; servers may use others for a
+	// token that is no good.
 	Status int
 	// ResourceMetadata, Scope and Error are parameters of the challenge.
 	ResourceMetadata string
@@ -34,7 +36,18 @@ type Challenge struct {
 
 // insufficientScope reports whether the token was fine but too narrow.
 func (c Challenge) insufficientScope() bool {
-	return c.Status == http.StatusForbidden || c.Error == "insufficient_scope"
+	return c.Status == http.StatusForbidden && c.Error != errInvalidToken || c.Error == "insufficient_scope"
+}
+
+// errInvalidToken is how a challenge says that the token is no good. The standard has
+// it with 401 only; there are servers that send it with another status.
+const errInvalidToken = "invalid_token"
+
+// challengedWith reports whether a challenge of an answer names this error.
+func challengedWith(resp *http.Response, code string) bool {
+	return slices.ContainsFunc(wire.ParseChallenges(resp.Header.Values("WWW-Authenticate")), func(ch wire.Challenge) bool {
+		return (ch.Scheme == "bearer" || ch.Scheme == "dpop") && ch.Params["error"] == code
+	})
 }
 
 const probeTimeout = 10 * time.Second

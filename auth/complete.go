@@ -137,6 +137,9 @@ func (e *Engine) claim(ctx context.Context, cb Callback) (*Login, error) {
 	}
 	e.dropPending(ctx, p)
 	e.waiting.finish(cb.State, outcome{login, err})
+	if err == nil {
+		e.dropCovered(ctx, p)
+	}
 	return login, err
 }
 

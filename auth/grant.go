@@ -65,7 +65,7 @@ func (g grant) LogValue() slog.Value {
 // take puts the tokens of an answer into the grant. A refresh token that the answer
 // does not replace stays good.
 func (g *grant) take(a *tokenAnswer) {
-	g.Obtained = time.Now()
+	g.Obtained = time.Now().Round(0) // by the clock on the wall: tokens grow old while a machine sleeps
 	g.Access, g.Type, g.Ended = kept{a.access}, a.typ, nil
 	if !a.refresh.IsZero() {
 		g.Refresh = kept{a.refresh}

@@ -193,7 +193,7 @@ func callAs(ctx context.Context, e *Engine, client *http.Client, a Account, srv 
 		if resp.StatusCode < 300 {
 			return nil
 		}
-		if try == 1 || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		if try == 1 || resp.StatusCode != http.StatusUnauthorized && parseChallenge(resp).Error == "" {
 			return fmt.Errorf("HTTP %d", resp.StatusCode)
 		}
 		if err := e.Refused(ctx, a, srv, parseChallenge(resp)); err != nil {

@@ -37,11 +37,19 @@ func ParsePaste(text string) (Pasted, error) {
 	case strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://"):
 		return parsePastedURL(word)
 	case strings.Contains(word, "code=") || strings.Contains(word, "error="):
-		return parsePastedQuery(strings.TrimPrefix(word, "?"))
+		if _, query, ok := strings.Cut(word, "?"); ok {
+			word = query // what is before it is an address as some browsers show it, without http://
+		}
+		return parsePastedQuery(word)
 	case strings.Contains(word, "://"):
 		return Pasted{}, fmt.Errorf("%w: it is an address of another kind", ErrBadPaste)
+	case strings.ContainsAny(word, "?&"):
+		return Pasted{}, fmt.Errorf("%w: it is a part of an address; paste all of it, in one line", ErrBadPaste)
 	}
 	code, state, _ := strings.Cut(word, "#")
+	if plain, err := url.PathUnescape(code); err == nil {
+		code = plain // copied out of an address
+	}
 	if len(code) < 4 || !headerSafe(code) || !headerSafe(state+"x") {
 		return Pasted{}, fmt.Errorf("%w: it is neither an address nor a code", ErrBadPaste)
 	}
@@ -60,7 +68,7 @@ func oneWord(text string) (string, error) {
 		return "", fmt.Errorf("%w: it is empty", ErrBadPaste)
 	case len(fields) == 1:
 		return unquote(fields[0]), nil
-	case len(urls) == 1 && isURL(fields[0]) && strings.Contains(text, "\n") && !strings.Contains(strings.TrimSpace(text), " "):
+	case len(urls) == 1 && isURL(fields[0]) && len(fields) == lines(text):
 		return unquote(strings.Join(fields, "")), nil // an address wrapped over lines
 	default:
 		found := slices.DeleteFunc(urls, func(s string) bool { return !answers(s) })
@@ -69,6 +77,16 @@ func oneWord(text string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%w: it holds several lines or words; paste only the address the browser ended at", ErrBadPaste)
+}
+
+// lines counts the lines that are not blank.
+func lines(text string) (n int) {
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			n++
+		}
+	}
+	return n
 }
 
 func unquote(s string) string { return strings.Trim(s, "\"'`<>()[],;") }

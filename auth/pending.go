@@ -139,7 +139,7 @@ func (e *Engine) putPending(ctx context.Context, p *pending) error {
 }
 
 // findPending returns the login with this state if it still waits, else
-// [ErrUnknownState].
+// [ErrUnknownState], which is [ErrExpired] too if it has waited for too long.
 func (e *Engine) findPending(ctx context.Context, state string) (*pending, error) {
 	if state == "" {
 		return nil, ErrUnknownState
@@ -157,9 +157,14 @@ func (e *Engine) findPending(ctx context.Context, state string) (*pending, error
 	}
 	if !time.Now().Before(p.Expires) {
 		e.dropPending(ctx, p)
-		return nil, fmt.Errorf("%w: it is older than %v; run `%s` again", ErrUnknownState, p.Expires.Sub(p.Created), p.account().command())
+		return nil, fmt.Errorf("%w: %w", ErrUnknownState, p.tooLate())
 	}
 	return p, nil
+}
+
+// tooLate says that the time of a login is up.
+func (p *pending) tooLate() error {
+	return fmt.Errorf("login to %s: %w (%v); run `%s` again", p.account(), ErrExpired, p.Expires.Sub(p.Created), p.account().command())
 }
 
 func decodePending(rec vault.Record) (*pending, error) {
@@ -174,6 +179,19 @@ func decodePending(rec vault.Record) (*pending, error) {
 func (e *Engine) dropPending(ctx context.Context, p *pending) {
 	if err := e.store.Delete(ctx, pendingKey(p.State.Reveal()), p.version); err != nil && !errors.Is(err, vault.ErrNotFound) {
 		e.log.Warn("a finished login could not be removed and runs out by itself", "account", p.account().String(), "error", err)
+	}
+}
+
+// dropCovered forgets other logins through a page that would give an account no more
+// than the one that is finished: a person who began twice is done, wherever it is that
+// somebody waits.
+func (e *Engine) dropCovered(ctx context.Context, by *pending) {
+	recs, _ := e.store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
+	for _, rec := range recs {
+		p, err := decodePending(rec)
+		if err == nil && p.Flow == FlowCode && p.account() == by.account() && len(missing(p.Requested, by.Requested)) == 0 {
+			e.dropPending(ctx, p)
+		}
 	}
 }
 

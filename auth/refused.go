@@ -18,8 +18,9 @@ const (
 	verdictLife = 5 * time.Minute
 	moveTimeout = 5 * time.Second
 	// young is how soon after its renewal a token is refused from the start: another
-	// one would be too.
+	// one would be too, until it is old.
 	young = time.Minute
+	old   = time.Hour
 )
 
 // Refused takes in that the server refused a request. Nil means that one more try is
@@ -117,7 +118,7 @@ func (e *Engine) badToken(ctx context.Context, a Account, srv config.Server, g *
 
 // convict remembers why a grant is not tried again for a while.
 func (e *Engine) convict(a Account, g *grant, reason string) error {
-	e.verdicts.put(a, g.Generation, reason)
+	e.verdicts.put(a, g.version, reason)
 	return needsLogin(a, "%s", reason)
 }
 
@@ -151,25 +152,25 @@ type verdictBook struct {
 }
 
 type verdict struct {
-	generation int64
-	reason     string
-	until      time.Time
+	version int64 // of the grant's record; unlike a generation it never comes again
+	reason  string
+	until   time.Time
 }
 
-func (b *verdictBook) put(a Account, generation int64, reason string) {
+func (b *verdictBook) put(a Account, version int64, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.by == nil {
 		b.by = map[Account]verdict{}
 	}
-	b.by[a] = verdict{generation, reason, time.Now().Add(verdictLife)}
+	b.by[a] = verdict{version, reason, time.Now().Add(verdictLife)}
 }
 
-func (b *verdictBook) standing(a Account, generation int64) string {
+func (b *verdictBook) standing(a Account, version int64) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v, ok := b.by[a]
-	if !ok || v.generation != generation || time.Now().After(v.until) {
+	if !ok || v.version != version || time.Now().After(v.until) {
 		return ""
 	}
 	return v.reason

@@ -90,8 +90,8 @@ func (e *Engine) describe(ctx context.Context, a Account, g *grant) Status {
 	switch step, err := e.loadStep(ctx, a); {
 	case g.Ended != nil:
 		needs(g.Ended.Reason)
-	case e.verdicts.standing(a, g.Generation) != "":
-		needs(e.verdicts.standing(a, g.Generation))
+	case e.verdicts.standing(a, g.version) != "":
+		needs(e.verdicts.standing(a, g.version))
 	case t.Login:
 		needs(t.Reason)
 	case g.expired(time.Now()) && !g.renewable():

@@ -45,9 +45,11 @@ func (w *watcher) RoundTrip(req *http.Request) (*http.Response, error) {
 	token := vault.NewSecret(text)
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		if !strings.Contains(strings.Join(resp.Header.Values("WWW-Authenticate"), ","), "use_dpop_nonce") {
+		if !challengedWith(resp, "use_dpop_nonce") {
 			w.e.tokens.refused(token, "")
 		}
+	case resp.StatusCode >= 400 && challengedWith(resp, errInvalidToken):
+		w.e.tokens.refused(token, "")
 	case resp.StatusCode == http.StatusForbidden:
 		w.e.tokens.tooNarrow(token, operationOf(req))
 	case resp.StatusCode < 300, resp.StatusCode >= 400 && resp.StatusCode < 500:
@@ -145,7 +147,7 @@ func (b *tokenBook) minted(t vault.Secret, renewed bool) {
 
 func (b *tokenBook) accepted(t vault.Secret) {
 	// A refusal stands: answers to older requests may come in after it.
-	b.note(t, false, func(s *tokenSeen) { s.good = true })
+	b.note(t, false, func(s *tokenSeen) { s.good, s.hopeless = true, false })
 }
 
 func (b *tokenBook) refused(t vault.Secret, operation string) {
@@ -178,10 +180,12 @@ func (b *tokenBook) operation(t vault.Secret) (op string) {
 }
 
 // isHopeless reports whether a token that has just been renewed was refused before
-// it was ever accepted. When nobody watches, any refusal soon after counts.
+// it was ever accepted. When nobody watches, any refusal soon after counts. A token
+// that is old by now may be refused for its age.
 func (b *tokenBook) isHopeless(t vault.Secret) (hopeless bool) {
 	b.note(t, false, func(s *tokenSeen) {
-		hopeless = s.hopeless || !b.watching && !s.renewed.IsZero() && time.Since(s.renewed) < young
+		age := time.Since(s.renewed)
+		hopeless = s.hopeless && age < old || !b.watching && !s.renewed.IsZero() && age < young
 	})
 	return hopeless
 }

@@ -111,7 +111,7 @@ func (e *Engine) Wait(ctx context.Context, state string) (*Login, error) {
 		if out, ok := e.waiting.ended(state); ok {
 			return out.login, out.err
 		}
-		if begun := e.waiting.begunHere(state); begun != nil && errors.Is(err, ErrUnknownState) {
+		if begun := e.waiting.begunHere(state); begun != nil && errors.Is(err, ErrUnknownState) && !errors.Is(err, ErrExpired) {
 			if login, err, over := e.endedElsewhere(ctx, begun); over {
 				return login, err
 			}
@@ -142,7 +142,7 @@ func (e *Engine) await(ctx context.Context, p *pending) (*Login, error) {
 		case <-e.life.Done():
 			return nil, ErrClosed
 		case <-end.C:
-			return nil, fmt.Errorf("login to %s: %w (%v); run `%s` again", p.account(), ErrExpired, p.Expires.Sub(p.Created), p.account().command())
+			return nil, p.tooLate()
 		case <-changed:
 		case <-look.C:
 		}
@@ -155,7 +155,10 @@ func (e *Engine) await(ctx context.Context, p *pending) (*Login, error) {
 // endedElsewhere looks whether another process finished the login.
 func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error, bool) {
 	_, err := e.findPending(ctx, p.State.Reveal())
-	if !errors.Is(err, ErrUnknownState) {
+	switch {
+	case errors.Is(err, ErrExpired):
+		return nil, p.tooLate(), true
+	case !errors.Is(err, ErrUnknownState):
 		return nil, nil, false // still there, or the store cannot be asked
 	}
 	// This process deletes the record a moment before it says how it ended.
@@ -166,9 +169,17 @@ func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error,
 	case <-time.After(100 * time.Millisecond):
 	}
 	a := p.account()
+	g, err := e.loadGrant(ctx, a)
+	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
+		return nil, nil, false
+	}
 	out := outcome{err: fmt.Errorf("login to %s: %w: it ended in another process", a, ErrDenied)}
-	if login := e.Obtained(ctx, a, p.Created); login != nil {
-		out = outcome{login: login}
+	switch {
+	case err == nil && g != nil && g.Ended == nil && !g.Obtained.Before(p.Created):
+		e.grants.put(a, g) // what was remembered is older
+		out = outcome{login: g.login(a)}
+	case !time.Now().Before(p.Expires):
+		out.err = p.tooLate() // and was cleared away
 	}
 	e.waiting.finish(p.State.Reveal(), out) // for a browser that asks once more
 	return out.login, out.err, true
