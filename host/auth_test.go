@@ -111,6 +111,65 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A login that cannot be renewed right now is not one that a person has to make anew.
+func TestRefusedForNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("the authorization server is down; the login is kept")
+		refuse := true
+		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+			return &double{do: func(context.Context, upstream.Request) ([]byte, error) {
+				if refuse {
+					return nil, &upstream.UnauthorizedError{Server: "a", Status: 401}
+				}
+				return []byte(`{}`), nil
+			}}, nil
+		}}
+		h := s.open(t, &Options{Auth: &clerk{refuse: func(int) error { return down }}}, webServer)
+		_, err := h.Do(t.Context(), keyA, callTool("pay", nil))
+		wantErr(t, err, down)
+		if st := stateOf(t, h, "a"); st.State != Connected || st.Auth.NeedsLogin() || !strings.Contains(st.LastError, "the login is kept") {
+			t.Errorf("%+v", st)
+		}
+		refuse = false
+		if _, err := h.Do(t.Context(), keyA, callTool("pay", nil)); err != nil {
+			t.Fatal(err)
+		}
+		if st := stateOf(t, h, "a"); st.LastError != "" {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// Whoever has several accounts is told which one to log in.
+func TestRefusedAccountIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+			return nil, &upstream.UnauthorizedError{Server: "a", Status: 401}
+		}}
+		h := s.open(t, &Options{Auth: &clerk{refuse: func(int) error { return nil }}}, webServer)
+		_, err := h.Do(t.Context(), Key{Server: "a", Account: "work"}, callTool("pay", nil))
+		wantErr(t, err, ErrNeedsLogin)
+		if !strings.Contains(err.Error(), "usher login a@work") {
+			t.Error(err)
+		}
+	})
+}
+
+// What a connection opens by itself asks as calls do.
+func TestStreamsAskToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := &stage{}, &clerk{refuse: func(int) error { return &NeedsLoginError{} }}
+		h := s.open(t, &Options{Auth: c}, webServer)
+		if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, s.opts[0].Refused(t.Context(), &upstream.UnauthorizedError{Status: 401}), ErrNeedsLogin)
+		if c.refused.Load() != 1 {
+			t.Error("nobody was asked")
+		}
+	})
+}
+
 func TestAuthorizeGetsEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := &stage{}, &clerk{}

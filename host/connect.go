@@ -258,6 +258,9 @@ func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	}
 	if auth := u.h.opt.Auth; auth != nil && l.srv.Transport != config.TransportStdio {
 		opt.Authorize = func(req *http.Request) error { return auth.Authorize(req.Context(), u.key, l.srv, req) }
+		opt.Refused = func(ctx context.Context, refusal *upstream.UnauthorizedError) error {
+			return auth.Refused(ctx, u.key, *l.srv, refusal)
+		}
 	}
 	u.h.count.dials.Add(1)
 	return u.h.dial(ctx, l.srv, &opt)
@@ -270,7 +273,7 @@ const maxRefusals = 2
 
 // refused asks the Authorizer what to do about the n-th refusal; nil is to try again.
 func (u *unit) refused(ctx context.Context, srv config.Server, refusal *upstream.UnauthorizedError, n int) error {
-	no := &NeedsLoginError{Reason: fmt.Sprintf("the server answered HTTP %d", refusal.Status), Command: "usher login " + u.key.Server}
+	no := &NeedsLoginError{Reason: fmt.Sprintf("the server answered HTTP %d", refusal.Status), Command: u.login()}
 	switch {
 	case u.h.opt.Auth == nil:
 		return no

@@ -146,12 +146,16 @@ func (u *unit) record(t ticket, l *live, o outcome) {
 }
 
 // lockedOut shows that the server wants a login on a connection that works
-// otherwise.
+// otherwise, or why the one there is cannot be used right now.
 func (u *unit) lockedOut(l *live, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.live == l {
+	switch {
+	case u.live != l:
+	case errors.Is(err, ErrNeedsLogin):
 		u.needLogin(err)
+	default:
+		u.lastErr = err
 	}
 }
 

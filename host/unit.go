@@ -165,11 +165,19 @@ func (u *unit) worked(l *live) {
 
 // needLogin shows that nothing goes on without a person; it needs mu.
 func (u *unit) needLogin(err error) {
-	need := &NeedsLoginError{Command: "usher login " + u.key.Server}
+	need := &NeedsLoginError{Command: u.login()}
 	errors.As(err, &need)
 	u.lastErr = err
 	u.setState(NeedsAuth, need.Reason)
 	u.command = need.Command
+}
+
+// login is the command for a person who has to log in.
+func (u *unit) login() string {
+	if u.key.Account == "" {
+		return "usher login " + u.key.Server
+	}
+	return "usher login " + u.key.Server + "@" + u.key.Account
 }
 
 // renew forgets what supervision knows and takes the connection out of use. The

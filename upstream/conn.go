@@ -47,6 +47,10 @@ type Options struct {
 	Greet func() []wire.Message
 	// Authorize may add credentials to an HTTP request before it is sent.
 	Authorize func(*http.Request) error
+	// Refused hears that the server refused what is not a caller's request: a stream
+	// that is opened, or an answer that is picked up again. Nil means to try once more.
+	// Without it, or with an error, the stream stays closed and the answer is lost.
+	Refused func(context.Context, *UnauthorizedError) error
 	// Transport carries HTTP. Default: one of its own, closed with the Conn.
 	Transport http.RoundTripper
 	// Executable is re-executed as the guard around a stdio child, see

@@ -155,8 +155,9 @@ func dialHTTP(ctx context.Context, srv *config.Server, opt Options) (*Conn, erro
 	if errors.As(err, &status) && (status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed) {
 		// What the specification says of 2024-11-05 servers: the URL may be that of
 		// an event stream.
-		if old, oldErr := connectOldSSE(ctx, srv, opt); oldErr == nil {
-			return old, nil
+		old, oldErr := connectOldSSE(ctx, srv, opt)
+		if oldErr == nil || errors.Is(oldErr, ErrUnauthorized) {
+			return old, oldErr // it knows the way and wants a login, at least
 		}
 	}
 	return nil, err
@@ -167,8 +168,8 @@ func dialOldSSE(ctx context.Context, srv *config.Server, opt Options) (*Conn, er
 	var status *StatusError
 	if errors.As(err, &status) {
 		// Configured as "sse" once, upgraded since.
-		if newer, newErr := dialHTTP(ctx, srv, opt); newErr == nil {
-			return newer, nil
+		if newer, newErr := dialHTTP(ctx, srv, opt); newErr == nil || errors.Is(newErr, ErrUnauthorized) {
+			return newer, newErr
 		}
 	}
 	return c, err

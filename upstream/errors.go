@@ -78,8 +78,8 @@ func (e *TooLargeError) Error() string {
 // Is makes errors.Is(err, ErrTooLarge) hold.
 func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 
-// UnauthorizedError carries what the server said when it refused: 401, or 403
-// with insufficient_scope.
+// UnauthorizedError carries what the server said when it refused: 401, 403 with
+// insufficient_scope, or another status with invalid_token, as some servers have it.
 type UnauthorizedError struct {
 	Server     string
 	Status     int
@@ -147,6 +147,16 @@ func (e *StatusError) Is(target error) bool {
 	return target == ErrProtocol
 }
 
+// authorizeError says that a request got no credential, and was therefore not sent.
+type authorizeError struct {
+	server string
+	err    error
+}
+
+func (e *authorizeError) Error() string { return e.server + ": " + e.err.Error() }
+
+func (e *authorizeError) Unwrap() error { return e.err }
+
 // MaybeSent reports whether the request that failed with err may have reached
 // the server. When in doubt it did.
 func MaybeSent(err error) bool {
@@ -154,8 +164,9 @@ func MaybeSent(err error) bool {
 	if errors.As(err, &te) {
 		return te.Written
 	}
+	var ae *authorizeError
 	switch {
-	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnauthorized), errors.Is(err, ErrRateLimited):
+	case errors.As(err, &ae), errors.Is(err, ErrClosed), errors.Is(err, ErrUnauthorized), errors.Is(err, ErrRateLimited):
 		return false
 	}
 	return true

@@ -80,9 +80,12 @@ func (l *httpLink) roundTrip(ctx context.Context, x *exchange) (wire.Message, er
 
 func (l *httpLink) exchange(ctx context.Context, x *exchange) (wire.Message, error) {
 	session := l.session.Load()
+	if x.method == wire.MethodInitialize {
+		session = nil // it begins one
+	}
 	m, err := l.try(ctx, x, session)
 	var status *StatusError
-	if session == nil || x.renewed || x.method == wire.MethodInitialize || !errors.As(err, &status) || status.Status != http.StatusNotFound {
+	if session == nil || x.renewed || !errors.As(err, &status) || status.Status != http.StatusNotFound {
 		return m, err
 	}
 	// The server has forgotten our session and therefore did nothing: start a new
@@ -108,9 +111,11 @@ func (l *httpLink) try(ctx context.Context, x *exchange, session *string) (wire.
 	}
 	defer drain(resp.Body)
 	if x.method == wire.MethodInitialize && resp.StatusCode == http.StatusOK {
+		var session *string
 		if id := resp.Header.Get(wire.HeaderSession); id != "" {
-			l.session.Store(&id)
+			session = &id
 		}
+		l.session.Store(session)
 	}
 	return l.read(ctx, resp, x)
 }
@@ -189,7 +194,7 @@ func (l *httpLink) setHeader(req *http.Request, version string, session *string)
 func (l *httpLink) do(req *http.Request) (*http.Response, error) {
 	if l.c.opt.Authorize != nil {
 		if err := l.c.opt.Authorize(req); err != nil {
-			return nil, fmt.Errorf("%s: %w", l.c.server.Name, err)
+			return nil, &authorizeError{server: l.c.server.Name, err: err}
 		}
 	}
 	resp, err := l.roundTripOnce(req)
@@ -294,9 +299,9 @@ func mediaType(h http.Header) string {
 // request.
 func (l *httpLink) refused(resp *http.Response) error {
 	switch resp.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusBadRequest:
 		e := &UnauthorizedError{Server: l.c.server.Name, Status: resp.StatusCode, Challenges: wire.ParseChallenges(resp.Header.Values("WWW-Authenticate"))}
-		if resp.StatusCode == http.StatusUnauthorized || e.InsufficientScope() {
+		if resp.StatusCode == http.StatusUnauthorized || e.InsufficientScope() || e.Param("error") == "invalid_token" {
 			return e
 		}
 	case http.StatusTooManyRequests:
@@ -389,13 +394,13 @@ func (l *httpLink) cancel(x *exchange, reason string) {
 	_ = l.send(ctx, cancelled(x, reason)) // best effort: the caller has left
 }
 
-// renew starts a new session in place of old; concurrent callers share one.
+// renew starts a new session in place of old; concurrent callers share one. If that
+// fails the old one stays, so that whoever finds it lost next tries again.
 func (l *httpLink) renew(ctx context.Context, old *string) (*string, error) {
 	ch := l.renewal.DoChan("", func() (any, error) {
 		if now := l.session.Load(); now != old {
 			return now, nil // somebody else was faster
 		}
-		l.session.Store(nil)
 		rctx, stop := context.WithTimeout(l.c.life, max(l.c.server.Timeouts.Connect, config.DefaultConnectTimeout))
 		defer stop()
 		if err := l.c.reinitialize(rctx); err != nil {

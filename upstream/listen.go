@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
@@ -26,7 +27,8 @@ const listenHealthy = 30 * time.Second
 
 // Listen hears changes until ctx ends and hands them to on, which must not block.
 // In the modern era it keeps a `subscriptions/listen` request open and opens it
-// again, with backoff, when it breaks; a refusal by the server ends it. In the
+// again, with backoff, when it breaks; a refusal by the server ends it, unless it has
+// worked before and Options.Refused knows what to do. In the
 // older era list changes come by themselves to Options.OnNotification, so only
 // resources have to be subscribed to.
 func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Message)) error {
@@ -48,10 +50,12 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Messa
 		return err
 	}
 	wait := backoff{first: time.Second, limit: time.Minute}
+	var worked atomic.Bool
 	for {
 		began := time.Now()
 		_, err := c.Do(ctx, Request{Method: wire.MethodListen, Params: params, OnNotification: func(m wire.Message) {
 			if m.Method == wire.MethodNotifyListenOK {
+				worked.Store(true)
 				ready()
 			} else {
 				on(m)
@@ -61,8 +65,10 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Messa
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, &refused), errors.Is(err, ErrUnauthorized), errors.Is(err, ErrClosed):
+		case errors.As(err, &refused), errors.Is(err, ErrClosed):
 			return err
+		case errors.Is(err, ErrUnauthorized) && (!worked.Load() || !c.mayTryAgain(ctx, err)):
+			return err // it never was for us, or is not any more
 		case c.over.Err() != nil:
 			return err // a new connection listens anew
 		}

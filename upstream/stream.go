@@ -35,9 +35,16 @@ func (l *httpLink) readStream(ctx context.Context, resp *http.Response, x *excha
 		if err := sleep(ctx, pos.retry); err != nil {
 			return wire.Message{}, err
 		}
-		var again *http.Response
-		if again, err = l.get(ctx, pos.lastID); err != nil {
-			return wire.Message{}, err
+		again, getErr := l.get(ctx, pos.lastID)
+		if l.c.mayTryAgain(ctx, getErr) {
+			again, getErr = l.get(ctx, pos.lastID)
+		}
+		if getErr != nil && (ctx.Err() != nil || errors.Is(getErr, ErrClosed)) {
+			return wire.Message{}, getErr
+		}
+		if getErr != nil {
+			// The request was sent, whatever is wrong with fetching its answer.
+			return wire.Message{}, l.transport("receive", true, fmt.Errorf("%w, which could not be fetched later: %v", errStreamEnded, getErr))
 		}
 		m, err = l.events(ctx, again, x, &pos)
 	}
@@ -158,6 +165,13 @@ func (l *httpLink) answer(ctx context.Context, x *exchange, m wire.Message) {
 	})
 }
 
+// mayTryAgain asks whether something can be done about a refusal that no caller can
+// act upon.
+func (c *Conn) mayTryAgain(ctx context.Context, err error) bool {
+	var refusal *UnauthorizedError
+	return c.opt.Refused != nil && errors.As(err, &refusal) && c.opt.Refused(ctx, refusal) == nil
+}
+
 // get opens an event stream of the older era, from lastID on where given.
 func (l *httpLink) get(ctx context.Context, lastID string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.c.server.URL, nil)
@@ -209,14 +223,19 @@ func (l *httpLink) openStream(ctx context.Context) {
 		defer tell()
 		pos := position{retry: defaultRetry}
 		wait := backoff{first: defaultRetry, limit: maxRetry}
+		worked := false
 		for l.c.life.Err() == nil {
 			resp, err := l.get(l.c.life, pos.lastID)
 			tell()
 			var status *StatusError
-			if errors.As(err, &status) && status.Status < 500 || errors.Is(err, ErrUnauthorized) {
+			switch {
+			case errors.As(err, &status) && status.Status < 500:
 				return
+			case errors.Is(err, ErrUnauthorized) && (!worked || !l.c.mayTryAgain(l.c.life, err)):
+				return // it never was for us, or is not any more
 			}
 			if err == nil {
+				worked = true
 				wait.reset()
 				_, _ = l.events(l.c.life, resp, nil, &pos) // it always ends in an error; the next round decides
 				if sleep(l.c.life, pos.retry) != nil {
