@@ -11,6 +11,8 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -90,6 +92,57 @@ func (l *logins) follow(p *auth.Pending) {
 			_ = l.h.Relogin(ctx, p.Account) // the next call connects anyway
 		}
 	})
+}
+
+// lookForLogins is how often the store is asked for logins that servers wait for.
+const lookForLogins = 2 * time.Second
+
+// notice makes the logins known that other processes finish: a person may log in with
+// another usher than the one that serves. The store is asked only while a server waits
+// for a login.
+func (l *logins) notice(states *event.Subscription[event.Event]) {
+	defer states.Close()
+	waiting := map[auth.Account]int64{} // what the store had when it was refused
+	next := time.Now()
+	for l.h.life.Err() == nil {
+		ctx, stop := context.WithCancel(l.h.life)
+		if len(waiting) > 0 {
+			ctx, stop = context.WithDeadline(l.h.life, next)
+		}
+		e, _, err := states.Next(ctx)
+		stop()
+		if err == nil {
+			l.waits(waiting, e)
+		}
+		if time.Now().Before(next) {
+			continue
+		}
+		next = time.Now().Add(lookForLogins)
+		for a, had := range waiting {
+			if has := l.h.engine.Has(l.h.life, a); has != 0 && has != had {
+				delete(waiting, a)
+				l.h.gate.Relogin(host.Key{Principal: cmp.Or(a.Principal, vault.Local), Server: a.Server, Account: a.Label})
+				l.h.bus.Publish(event.GrantChanged{Header: event.Header{At: time.Now(), Principal: a.Principal, Server: a.Server, Account: a.Label}, Change: event.GrantStored})
+			}
+		}
+	}
+}
+
+// waits takes in whether a server waits for a login.
+func (l *logins) waits(waiting map[auth.Account]int64, e event.Event) {
+	switch e := e.(type) {
+	case event.ServerChanged:
+		a := auth.Account{Principal: e.Principal, Server: e.Server, Label: e.Account}
+		if _, known := waiting[a]; host.State(e.To) == host.NeedsAuth && !known {
+			waiting[a] = l.h.engine.Has(l.h.life, a)
+		} else if host.State(e.To) == host.Connected {
+			delete(waiting, a)
+		}
+	case event.GrantChanged:
+		if e.Change == event.GrantStored {
+			delete(waiting, auth.Account{Principal: e.Principal, Server: e.Server, Label: e.Account})
+		}
+	}
 }
 
 func pendingLogin(p auth.Pending) surface.Login {

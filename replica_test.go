@@ -2,11 +2,9 @@ package usher
 
 import (
 	"bytes"
-	"context"
 	"sync"
 	"testing"
 
-	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -51,16 +49,7 @@ func TestTwoTokensRefused(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	consent := auth.NewInteractive(func(ctx context.Context, page string) error {
-		back, err := as.Consent(ctx, page)
-		if err == nil {
-			visitPage(t, back.String())
-		}
-		return err
-	})
-	if _, err := one.Auth().Browser(t.Context(), consent, one.Account("notes"), cfg.Servers[0], nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	login(t, one, as, cfg.Servers[0])
 	for range 3 {
 		call(other) // so that it has the token, for a moment without asking the store
 		as.Expire()

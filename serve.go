@@ -19,9 +19,11 @@ func (h *Host) Surface() *surface.Surface {
 		s := h.Config().Usher.Gateway
 		opt := &surface.Options{
 			Hosted: &hosted{h.hosted, h}, Logins: &logins{h}, Mode: s.Surface, TokenBudget: s.TokenBudget,
-			Separator: s.Separator, Profiles: profiles(s), Version: h.clientVersion, Events: h.events, Log: h.log,
+			Separator: s.Separator, Profiles: profiles(s), Version: h.clientVersion, Events: h.bus, Log: h.log,
 		}
 		h.surface.Store(surface.New(h.gate, opt))
+		states := h.bus.Subscribe(0)
+		h.background.Go(func() { (&logins{h}).notice(states) })
 	})
 	return h.surface.Load()
 }

@@ -122,8 +122,7 @@ type Host struct {
 	surface       atomic.Pointer[surface.Surface]
 	shown         atomic.Pointer[console.Console] // the console, where one is served
 	clientVersion string
-	events        *event.Bus[event.Event] // the embedding program's, may be nil
-	bus           *event.Bus[event.Event] // the same, or one of our own; without calls
+	bus           *event.Bus[event.Event] // the embedding program's, or one of our own without calls
 	log           *slog.Logger
 	tracer        trace.Tracer
 
@@ -158,7 +157,7 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 	}
 	h := &Host{
 		load: o.Load, dirs: dirs, store: o.Store, principal: cmp.Or(o.Principal, vault.Local),
-		clientVersion: o.ClientVersion, events: o.Events, log: o.Log, tracer: o.Tracer, exits: o.Exits, started: time.Now(),
+		clientVersion: o.ClientVersion, log: o.Log, tracer: o.Tracer, exits: o.Exits, started: time.Now(),
 	}
 	h.cfg.Store(o.Config)
 	if h.bus = o.Events; h.bus == nil {

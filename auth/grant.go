@@ -245,6 +245,16 @@ func (e *Engine) current(ctx context.Context, a Account) (*grant, error) {
 	return g, err
 }
 
+// Has names the login that an account has: the number is another one after every login
+// and every renewal, and 0 when there is none that could be used.
+func (e *Engine) Has(ctx context.Context, a Account) int64 {
+	g, err := e.current(ctx, a.normal())
+	if err != nil || g == nil || g.Ended != nil {
+		return 0
+	}
+	return g.version
+}
+
 // Recall reads the login of an account now, so that a request in the next moment does
 // not have to.
 func (e *Engine) Recall(ctx context.Context, a Account) {
