@@ -83,7 +83,7 @@ func (e *Engine) failed(ctx context.Context, a Account, srv config.Server, cause
 	}
 	wait = min(wait, maxBackoff)
 	t.NotBefore, t.Reason = time.Now().Add(wait), clean(cause.Error(), 300)
-	t.Login = errors.Is(cause, ErrRefused) && !refusedWith(cause, "temporarily_unavailable", "server_error", "slow_down") || errors.Is(cause, ErrNoClient)
+	t.Login = errors.Is(cause, ErrRefused) && !refusedWith(cause, "slow_down") || errors.Is(cause, ErrNoClient)
 	if t.Login && machineFlow(srv) != "" {
 		t.Refused = assertionPrint(srv)
 	}

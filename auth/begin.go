@@ -50,6 +50,7 @@ type begun struct {
 	client client
 	scopes []string
 	step   *stepUp // a step-up that this login answers; nil: none
+	had    int64   // version of the grant there is; 0: none
 }
 
 // prepare discovers, chooses scopes and finds a client. The caller closes web.
@@ -68,6 +69,9 @@ func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, opti
 	}
 	if b.step, err = e.loadStep(ctx, a); err != nil {
 		return nil, err
+	}
+	if g, err := e.loadGrant(ctx, a); err == nil && g != nil {
+		b.had = g.version
 	}
 	b.scopes, _ = chooseScopes(oauthOf(srv), b.p)
 	b.scopes = union(b.scopes, b.opt.Scopes)
@@ -150,7 +154,7 @@ func (b *begun) record(flow Flow) *pending {
 		State: keep(newState()), RedirectURI: b.to.uri, Requested: b.scopes, Resource: b.p.resource, Audience: b.p.audience,
 		Issuer: b.p.issuer, IssParameter: b.p.meta.IssParameter, TokenEndpoint: b.p.meta.TokenEndpoint,
 		RevocationEndpoint: b.p.meta.RevocationEndpoint, Client: b.client, Bind: b.p.bind(), Group: b.to.group(),
-		Bounds: b.p.bounds, Created: now, Expires: now.Add(pendingLife), Where: b.opt.Where,
+		Bounds: b.p.bounds, Had: b.had, Created: now, Expires: now.Add(pendingLife), Where: b.opt.Where,
 	}
 }
 

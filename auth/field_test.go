@@ -215,3 +215,53 @@ func (o *otherStatus) WriteHeader(status int) {
 	}
 	o.ResponseWriter.WriteHeader(status)
 }
+
+// Clocks of replicas differ: who began a login and who finished it need not agree on
+// what came first.
+func TestWaitWithAClockAhead(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	ahead := New(w.store, &Options{RoundTripper: w.net})
+	defer func() { _ = ahead.Close() }()
+	p, err := ahead.Begin(t.Context(), w.a, w.srv, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := func(old []byte) ([]byte, error) {
+		var rec pending
+		err := json.Unmarshal(old, &rec)
+		rec.Created = rec.Created.Add(time.Minute)
+		data, _ := json.Marshal(rec)
+		return data, err
+	}
+	if _, err := vault.Update(t.Context(), w.store, pendingKey(p.State), later); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := ahead.Wait(t.Context(), p.State)
+		ended <- err
+	}()
+	if _, err := w.consent(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that says that it cannot right now has not refused.
+func TestExchangeNotRightNow(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	p, err := w.e.Begin(t.Context(), w.a, w.srv, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cb := w.answer(p)
+	w.as.Set("token-error=temporarily_unavailable")
+	_, err = w.e.Complete(t.Context(), cb)
+	wantErr(t, err, ErrUnavailable)
+	w.as.Clear("token-error")
+	if _, err := w.e.Complete(t.Context(), cb); err != nil {
+		t.Error(err)
+	}
+}

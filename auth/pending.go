@@ -81,6 +81,10 @@ type pending struct {
 
 	Device *deviceRecord `json:"device,omitempty"`
 
+	// Had is the version of the grant there was when this login began: another one says
+	// that it was finished, whatever the clocks of those who write say.
+	Had int64 `json:"had,omitempty"`
+
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 	Where   string    `json:"where,omitempty"`

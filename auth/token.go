@@ -51,10 +51,11 @@ func (e *TokenError) Error() string {
 
 // Is tells a refusal from a failure that will pass.
 func (e *TokenError) Is(target error) bool {
-	if e.Code != "" {
-		return target == ErrRefused
+	switch e.Code {
+	case "", "temporarily_unavailable", "server_error": // the latter belong to other endpoints, and are sent by these
+		return target == ErrUnavailable
 	}
-	return target == ErrUnavailable
+	return target == ErrRefused
 }
 
 // Unwrap returns the cause.

@@ -175,7 +175,7 @@ func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error,
 	}
 	out := outcome{err: fmt.Errorf("login to %s: %w: it ended in another process", a, ErrDenied)}
 	switch {
-	case err == nil && g != nil && g.Ended == nil && !g.Obtained.Before(p.Created):
+	case err == nil && g != nil && g.Ended == nil && g.version != p.Had:
 		e.grants.put(a, g) // what was remembered is older
 		out = outcome{login: g.login(a)}
 	case !time.Now().Before(p.Expires):
