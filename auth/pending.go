@@ -43,6 +43,9 @@ type Pending struct {
 	Scopes       []string
 	Created      time.Time
 	Expires      time.Time
+	// Had is the version of the grant there was when it began: another one says that it
+	// was finished, whatever the clocks of those who write say. 0: there was none.
+	Had int64
 	// Where says which process began it.
 	Where  string
 	Device *Device // set for a device login
@@ -81,9 +84,7 @@ type pending struct {
 
 	Device *deviceRecord `json:"device,omitempty"`
 
-	// Had is the version of the grant there was when this login began: another one says
-	// that it was finished, whatever the clocks of those who write say.
-	Had int64 `json:"had,omitempty"`
+	Had int64 `json:"had,omitempty"` // see Pending
 
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
@@ -103,7 +104,7 @@ func (p *pending) account() Account {
 func (p *pending) view() *Pending {
 	v := &Pending{
 		Account: p.account(), ServerURL: p.ServerURL, Issuer: p.Issuer, Flow: p.Flow, AuthorizeURL: p.AuthorizeURL.Reveal(),
-		State: p.State.Reveal(), RedirectURI: p.RedirectURI, Scopes: p.Requested, Created: p.Created, Expires: p.Expires, Where: p.Where,
+		State: p.State.Reveal(), RedirectURI: p.RedirectURI, Scopes: p.Requested, Created: p.Created, Expires: p.Expires, Had: p.Had, Where: p.Where,
 	}
 	if p.Device != nil {
 		d := p.Device.Device

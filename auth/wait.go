@@ -168,33 +168,35 @@ func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error,
 		return out.login, out.err, true
 	case <-time.After(100 * time.Millisecond):
 	}
-	a := p.account()
-	g, err := e.loadGrant(ctx, a)
-	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
+	login, err := e.Obtained(ctx, p.view())
+	if err != nil {
 		return nil, nil, false
 	}
-	out := outcome{err: fmt.Errorf("login to %s: %w: it ended in another process", a, ErrDenied)}
+	out := outcome{login: login}
 	switch {
-	case err == nil && g != nil && g.Ended == nil && g.version != p.Had:
-		e.grants.put(a, g) // what was remembered is older
-		out = outcome{login: g.login(a)}
+	case login != nil:
 	case !time.Now().Before(p.Expires):
 		out.err = p.tooLate() // and was cleared away
+	default:
+		out.err = fmt.Errorf("login to %s: %w: it ended in another process", p.account(), ErrDenied)
 	}
 	e.waiting.finish(p.State.Reveal(), out) // for a browser that asks once more
 	return out.login, out.err, true
 }
 
-// Obtained returns the login that an account has got since then, in whichever process,
-// or nil. It asks the store, and not what was read of it a moment ago.
-func (e *Engine) Obtained(ctx context.Context, a Account, since time.Time) *Login {
-	a = a.normal()
+// Obtained returns the login that an account has got since p began, in whichever
+// process, or nil. It asks the store, and not what was read of it a moment ago.
+func (e *Engine) Obtained(ctx context.Context, p *Pending) (*Login, error) {
+	a := p.Account.normal()
 	g, err := e.loadGrant(ctx, a)
-	if err != nil || g == nil || g.Ended != nil || g.Obtained.Before(since) {
-		return nil
+	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
+		return nil, err
+	}
+	if err != nil || g == nil || g.Ended != nil || g.version == p.Had {
+		return nil, nil
 	}
 	e.grants.put(a, g) // what was remembered is older
-	return g.login(a)
+	return g.login(a), nil
 }
 
 // watchPending signals changes of a login's record. Changes are hints: without

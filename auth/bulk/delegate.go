@@ -134,7 +134,7 @@ func (l live) Wait(ctx context.Context, p auth.Pending) (*auth.Login, error) {
 		return login, err
 	}
 	// Another process may have finished it before this one began to wait.
-	if login := l.e.Obtained(ctx, p.Account, p.Created); login != nil {
+	if login, _ := l.e.Obtained(ctx, &p); login != nil {
 		return login, nil
 	}
 	return nil, err
