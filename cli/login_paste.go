@@ -62,9 +62,10 @@ func (a *app) loginPaste(ctx context.Context, e *auth.Engine, o loginOptions, ac
 	}
 }
 
-// mayPasteAgain reports whether the login is as it was before the paste.
+// mayPasteAgain reports whether the login is as it was before the paste, or ends by
+// another answer than it.
 func mayPasteAgain(err error) bool {
-	for _, still := range []error{auth.ErrBadPaste, auth.ErrUnknownState, auth.ErrIssuer, auth.ErrUnavailable} {
+	for _, still := range []error{auth.ErrBadPaste, auth.ErrUnknownState, auth.ErrBeingCompleted, auth.ErrIssuer, auth.ErrUnavailable} {
 		if errors.Is(err, still) {
 			return true
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -168,5 +169,18 @@ func TestLoginStillWaiting(t *testing.T) {
 	}
 	if got := run(nil, io.Discard, io.Discard, "logout", "notes"); got != exitOK {
 		t.Errorf("logout without a login: exit code %d", got)
+	}
+}
+
+// A paste of an answer that the browser has just brought by itself ends nothing: whoever
+// waits hears how the login ends.
+func TestMayPasteAgain(t *testing.T) {
+	for err, want := range map[error]bool{
+		auth.ErrBeingCompleted: true, auth.ErrUnknownState: true, auth.ErrBadPaste: true, auth.ErrUnavailable: true,
+		auth.ErrRefused: false, auth.ErrDenied: false,
+	} {
+		if got := mayPasteAgain(err); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
 	}
 }
