@@ -105,14 +105,17 @@ func (l *logins) notice(states *event.Subscription[event.Event]) {
 	waiting := map[auth.Account]int64{} // what the store had when it was refused
 	next := time.Now()
 	for l.h.life.Err() == nil {
-		ctx, stop := context.WithCancel(l.h.life)
-		if len(waiting) > 0 {
-			ctx, stop = context.WithDeadline(l.h.life, next)
+		ctx, stop := context.WithDeadline(l.h.life, next)
+		if len(waiting) == 0 {
+			ctx = l.h.life // there is nothing to ask for
 		}
 		e, _, err := states.Next(ctx)
 		stop()
-		if err == nil {
+		switch {
+		case err == nil:
 			l.waits(waiting, e)
+		case errors.Is(err, event.ErrClosed):
+			return // the program's bus, and with it whoever would hear of a login
 		}
 		if time.Now().Before(next) {
 			continue
