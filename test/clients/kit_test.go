@@ -48,6 +48,13 @@ func newWorld(t *testing.T) *world {
 	w.serve("old", "2025-11-25")
 	w.serve("new", "2026-07-28")
 	w.configure()
+	// The first list of all tools goes out without a server that is slower than the
+	// others, and is followed by word of a change; tests want to see all at once.
+	for name := range w.entries {
+		if out, err := w.command(t.Context(), "tools", name).CombinedOutput(); err != nil {
+			t.Fatalf("usher tools %s: %v\n%s", name, err, out)
+		}
+	}
 	return w
 }
 
