@@ -42,7 +42,7 @@ func TestLoginIsHeardByAgents(t *testing.T) {
 		if got := tools(); strings.Contains(got, "notes") {
 			t.Fatalf("before the login: %s", got)
 		}
-		ctx, leave := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 		heard, ready, over := make(chan wire.Message, 10), make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(over)
@@ -50,13 +50,13 @@ func TestLoginIsHeardByAgents(t *testing.T) {
 		}()
 		<-ready
 		login(t, by, as, cfg.Servers[0])
-		select {
-		case m := <-heard:
-			if got := tools(); m.Method != wire.MethodNotifyTools || !strings.Contains(got, "notes") {
-				t.Errorf("elsewhere %v: heard %s; tools %s", elsewhere, m.Method, got)
+		for seen := false; !seen && ctx.Err() == nil; { // the first word may be of what was before
+			select {
+			case m := <-heard:
+				seen = m.Method == wire.MethodNotifyTools && strings.Contains(tools(), "notes")
+			case <-ctx.Done():
+				t.Errorf("elsewhere %v: it was not heard", elsewhere)
 			}
-		case <-ctx.Done():
-			t.Errorf("elsewhere %v: nothing was heard", elsewhere)
 		}
 		leave()
 		<-over
