@@ -114,7 +114,7 @@ func TestWaitWhileAnOlderPageIsFinished(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("it still waits although the account is logged in")
 	}
 	if left, err := again.Pendings(t.Context(), ""); err != nil || len(left) != 1 || left[0].State != wider.State {

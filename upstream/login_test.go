@@ -153,7 +153,7 @@ func TestStreamRefused(t *testing.T) {
 					Refused:        func(context.Context, *upstream.UnauthorizedError) error { asked.Add(1); return nil },
 					OnNotification: func(wire.Message) {},
 				})
-				ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				var listening sync.WaitGroup
 				if wire.Modern(version) {
 					listening.Go(func() { _ = c.Listen(ctx, upstream.Subscription{Tools: true}, func(wire.Message) {}) })
