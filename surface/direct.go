@@ -100,6 +100,10 @@ func (d *direct) call(ctx context.Context, a Agent, r Request, name string) ([]b
 	}
 	snap := d.lookup(ctx, a, func(s *snapshot) bool { _, ok := s.tools.items[name]; return ok })
 	t, ok := snap.tools.items[name]
+	if !ok && d.s.askNamed(ctx, snap, wire.MethodToolsList, name) {
+		snap = d.s.snapshot(ctx, a, d.profile)
+		t, ok = snap.tools.items[name]
+	}
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s%s", name, didYouMean(name, keys(snap.tools.items)))
 	}
@@ -121,6 +125,9 @@ func (d *direct) findPrompt(ctx context.Context, a Agent, name string) (target, 
 	snap := d.s.recent(ctx, a, d.profile)
 	if !find(snap) {
 		snap = d.current(ctx, a, wire.MethodPromptsList)
+	}
+	if !find(snap) && d.s.askNamed(ctx, snap, wire.MethodPromptsList, name) {
+		snap = d.s.snapshot(ctx, a, d.profile)
 	}
 	if !find(snap) {
 		return target{}, wire.Errorf(wire.CodeInvalidParams, "unknown prompt: %s%s", name, didYouMean(name, keys(snap.prompts.items)))

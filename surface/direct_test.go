@@ -290,3 +290,19 @@ func (l *logins) Complete(_ context.Context, _, target, _ string) (Login, error)
 func (l *logins) Status(_ context.Context, _, _ string) ([]Login, error) {
 	return []Login{{Server: "alpha", State: "pending", Flow: "browser", Handle: "h-1"}, {Server: "hidden", State: "done"}}, nil
 }
+
+// Lists do not wait for a server that is slow; what it has can be used all the same by
+// whoever knows its name.
+func TestNamesOfASlowServer(t *testing.T) {
+	quick, _ := serve(t, "quick", fake.Options{})
+	slow, _ := serve(t, "slow", fake.Options{Switches: []string{"latency=300"}})
+	for method, params := range map[string]string{
+		wire.MethodToolsCall:  `{"name":"slow__echo","arguments":{}}`,
+		wire.MethodPromptsGet: `{"name":"slow__greet","arguments":{"who":"x"}}`,
+	} {
+		w := start(t, []config.Server{quick, slow}, Options{Quiet: time.Millisecond}, nil)
+		if _, err := w.Direct().Do(t.Context(), Agent{Version: wire.Newest}, Request{Method: method, Params: []byte(params)}); err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package surface
 import (
 	"context"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -195,6 +196,25 @@ func (r *readings) abandon(open []*reading) {
 	for _, one := range open {
 		one.abandoned = one.ended.IsZero()
 	}
+}
+
+// askNamed waits for the list of the server that a name is of, and reports whether it
+// did. Lists go out without a server that is slow, but its names are not wrong ones.
+func (s *Surface) askNamed(ctx context.Context, snap *snapshot, method, name string) (asked bool) {
+	for i := range snap.sources {
+		src := &snap.sources[i]
+		if !src.lacks(method) || !strings.HasPrefix(name, s.names.shownPart(src.Name, src.Account)) {
+			continue
+		}
+		if r := s.read(src.key, method, retryAfter); r != nil {
+			select {
+			case <-r.done:
+			case <-ctx.Done():
+			}
+		}
+		asked = true
+	}
+	return asked
 }
 
 // ask reads the tools of one server that was named, and waits for it.

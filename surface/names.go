@@ -27,18 +27,22 @@ type naming struct{ separator string }
 // a character that a name may not have, the name ends with a mark, a hash over all
 // three parts. Names that look as if they were marked are marked as well.
 func (n naming) shown(server, account, name string) string {
-	part := server
-	if account != "" {
-		part += accountMark + account
-	}
-	full := part + n.separator + name
-	if n.plain(server, account, part, name, full) {
+	full := n.shownPart(server, account) + name
+	if n.plain(server, account, full[:len(full)-len(n.separator)-len(name)], name, full) {
 		return full
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", server, account, name))
 	mark := "-" + hex.EncodeToString(sum[:])[:sumLength]
 	clean := strings.Map(nameRune, full)
 	return clean[:min(len(clean), maxName-len(mark))] + mark
+}
+
+// shownPart is what the names of a server begin with, unless they are marked.
+func (n naming) shownPart(server, account string) string {
+	if account != "" {
+		server += accountMark + account
+	}
+	return server + n.separator
 }
 
 // plain reports whether the parts can be told from full alone: the first separator
