@@ -1,6 +1,11 @@
 package docs
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/limit"
+)
 
 // bound is one row of the table of bounds: where the number stands in the code.
 type bound struct {
@@ -56,4 +61,24 @@ func boundsTable(root string) (string, error) {
 		rows = append(rows, []string{b.about, value, b.after})
 	}
 	return table([]string{"what", "bound", "then, or how to change it"}, rows), nil
+}
+
+// limitsTable shows what untrusted parties can make grow, and how far.
+func limitsTable() (string, error) {
+	var rows [][]string
+	for _, r := range limit.Table() {
+		value := fmt.Sprint(r.Value)
+		switch v := r.Value.(type) {
+		case time.Duration:
+			value = shortDuration(v)
+		case int:
+			if r.Unit == "bytes" {
+				value = size(int64(v))
+			}
+		default:
+			return "", fmt.Errorf("limit.%s has the type %T", r.Name, r.Value)
+		}
+		rows = append(rows, []string{r.Who, r.What, value, r.Then, "`" + r.Test + "`"})
+	}
+	return table([]string{"who", "what", "limit", "then", "test"}, rows), nil
 }

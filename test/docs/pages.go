@@ -36,6 +36,10 @@ func Pages(ctx context.Context, root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	untrusted, err := limitsTable()
+	if err != nil {
+		return nil, err
+	}
 	figures, err := figuresTable(root)
 	if err != nil {
 		return nil, err
@@ -50,6 +54,7 @@ func Pages(ctx context.Context, root string) (map[string]string, error) {
 		{"docs/configuration.md", "server options", servers},
 		{"docs/configuration.md", "clients", clientsTable()},
 		{"docs/security.md", "bounds", limits},
+		{"docs/security.md", "limits", untrusted},
 		{"docs/promises.md", "figures", figures},
 		{"docs/embedding.md", "program", "```go\n" + string(program) + "```\n"},
 	} {

@@ -14,7 +14,7 @@ type rule struct {
 
 // everywhere may be imported by any room.
 var everywhere = rule{
-	ours: []string{"internal/jsonx", "internal/wire", "internal/ending", "event"},
+	ours: []string{"internal/jsonx", "internal/wire", "internal/ending", "internal/limit", "event"},
 	theirs: []string{
 		"golang.org/x/sync",
 		"=go.opentelemetry.io/otel", // the API; its SDK lies below the same path
@@ -34,6 +34,7 @@ var everywhere = rule{
 var rooms = map[string]rule{
 	"internal/jsonx":  {theirs: []string{"github.com/go-json-experiment/json/jsontext"}},
 	"internal/ending": {},
+	"internal/limit":  {},
 	"internal/wire":   {ours: []string{"internal/jsonx"}},
 	"event":           {},
 	"internal/meter":  {theirs: []string{"golang.org/x/sys"}},
