@@ -60,12 +60,12 @@ type Gate struct {
 	opt     Options
 	started time.Time
 
-	rules   atomic.Pointer[rules]
-	made    atomic.Uint64 // sets of rules
-	budgets *budgets
-	scopes  scopes
-	cache   *cache
-	flights flights
+	rules    atomic.Pointer[rules]
+	made     atomic.Uint64 // sets of rules
+	budgets  *budgets
+	accounts accounts
+	cache    *cache
+	flights  flights
 }
 
 // NewGate returns a gate in front of h. What it has to keep goes to store; without
@@ -190,11 +190,11 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	if err := q.fill(c, tool); err != nil {
 		return Result{}, err
 	}
-	q.scope = g.scope(c.Key)
-	if err := g.budgets.charge(ctx, q.scope.server.budget(g.budgets, c.Key.Server)); err != nil {
+	q.account = g.account(c.Key)
+	if err := g.budgets.charge(ctx, q.account.server.budget(g.budgets, c.Key.Server)); err != nil {
 		return Result{}, err
 	}
-	if err := g.checkPin(ctx, q.scope, c.Key, tool); err != nil {
+	if err := g.checkPin(ctx, q.account, c.Key, tool); err != nil {
 		return Result{}, err
 	}
 	if res, ok := g.lookup(&q); ok {
@@ -225,7 +225,7 @@ func (g *Gate) do(ctx context.Context, k Key, req Request) (Result, error) {
 	if _, err := g.allow(ctx, k, ""); err != nil {
 		return Result{}, err
 	}
-	q := &query{key: k, request: req, scope: g.scope(k), topic: topic{k.Server, req.Method, ""}}
+	q := &query{key: k, request: req, account: g.account(k), topic: topic{k.Server, req.Method, ""}}
 	q.kept = cacheable(req.Method) && req.Answer == nil
 	if res, ok := g.lookup(q); ok {
 		return res, nil
@@ -255,7 +255,7 @@ func (g *Gate) Allowed(ctx context.Context, k Key, tool string) error {
 func (g *Gate) allow(ctx context.Context, k Key, tool string) (string, error) {
 	r := g.rules.Load()
 	var v verdict
-	if sc := g.scopes.find(k); sc != nil {
+	if sc := g.accounts.find(k); sc != nil {
 		v = sc.decide(r, tool)
 	} else {
 		v = r.decide(k.Server, k.Account, tool)

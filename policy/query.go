@@ -17,7 +17,7 @@ type query struct {
 	topic
 	key     Key
 	request Request
-	scope   *scope
+	account *accountState
 	kept    bool // its result may be kept, if the server says so
 
 	// Filled by lookup.
@@ -75,8 +75,8 @@ func (g *Gate) lookup(q *query) (Result, bool) {
 	if !q.kept {
 		return Result{}, false
 	}
-	q.marks = q.scope.now(q.method)
-	if !q.scope.server.declared(q.topic) || !q.setKeys() {
+	q.marks = q.account.now(q.method)
+	if !q.account.server.declared(q.topic) || !q.setKeys() {
 		return Result{}, false
 	}
 	for _, k := range [...]cacheKey{q.own, q.shared} {
@@ -102,7 +102,7 @@ func (q *query) setKeys() bool {
 		q.kept = false
 		return false
 	}
-	who := identity{q.scope.id.principal, q.scope.id.account}
+	who := identity{q.account.id.principal, q.account.id.account}
 	q.own = cacheKey{topic: q.topic, who: who, sum: sum, mark: q.marks.own}
 	q.shared = cacheKey{topic: q.topic, sum: sum, mark: q.marks.shared}
 	q.keyed = true
@@ -152,7 +152,7 @@ func (g *Gate) ask(ctx context.Context, q *query, asker context.Context) answer 
 			}
 		}
 	}
-	raw, err := g.line(q.scope, q.key).Do(ctx, req)
+	raw, err := g.line(q.account, q.key).Do(ctx, req)
 	a := answer{raw: raw, err: err}
 	if err != nil || !q.kept || asked != nil && asked.Load() {
 		return a
@@ -178,7 +178,7 @@ func noticed(asked *atomic.Bool, asker context.Context, answer responder) respon
 }
 
 func (g *Gate) keep(q *query, a answer) {
-	q.scope.server.declare(q.topic)
+	q.account.server.declare(q.topic)
 	k := q.own
 	if a.fresh.Public {
 		k = q.shared

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// ruled is what one set of rules says about a scope. It does not keep that set, which
+// ruled is what one set of rules says about an account. It does not keep that set, which
 // may be old.
 type ruled struct {
 	in    uint64  // number of the rules
@@ -17,12 +17,12 @@ type ruled struct {
 	mu    sync.Mutex // guards replacing tools
 }
 
-// maxVerdicts bounds what is remembered per scope: callers may ask for names that no
+// maxVerdicts bounds what is remembered per account: callers may ask for names that no
 // server has.
 const maxVerdicts = 1024
 
-// ruledBy asks a set of rules about the scope, once.
-func (sc *scope) ruledBy(r *rules) *ruled {
+// ruledBy asks a set of rules about the account, once.
+func (sc *accountState) ruledBy(r *rules) *ruled {
 	found := sc.ruled.Load()
 	if found == nil || found.in != r.number {
 		found = &ruled{in: r.number, pins: r.servers[sc.id.server].pinMode(), whole: r.decide(sc.id.server, sc.id.account, "")}
@@ -32,8 +32,8 @@ func (sc *scope) ruledBy(r *rules) *ruled {
 	return found
 }
 
-// decide is [rules.decide] for the scope, from memory where it was asked before.
-func (sc *scope) decide(r *rules, tool string) verdict {
+// decide is [rules.decide] for the account, from memory where it was asked before.
+func (sc *accountState) decide(r *rules, tool string) verdict {
 	found := sc.ruledBy(r)
 	if tool == "" {
 		return found.whole

@@ -121,7 +121,7 @@ func TestConfigureAndRegisterTakeEffect(t *testing.T) {
 
 func TestVerdictsAreBounded(t *testing.T) {
 	r := compileRules(config.Settings{}, []config.Server{{Name: "s"}})
-	sc := &scope{id: scopeID{server: "s"}}
+	sc := &accountState{id: accountID{server: "s"}}
 	for i := range 3 * maxVerdicts {
 		sc.decide(r, "tool"+string(rune('a'+i%26))+string(rune(0x4e00+i)))
 	}

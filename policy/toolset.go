@@ -78,7 +78,7 @@ func (g *Gate) Tools(ctx context.Context, k Key) (Listing, error) {
 	if _, err := g.allow(ctx, k, ""); err != nil {
 		return Listing{}, err
 	}
-	sc := g.scope(k)
+	sc := g.account(k)
 	c, err := g.line(sc, k).Tools(ctx)
 	if err != nil {
 		return Listing{}, err
@@ -91,7 +91,7 @@ func (g *Gate) Known(ctx context.Context, k Key) (Listing, bool, error) {
 	if _, err := g.allow(ctx, k, ""); err != nil {
 		return Listing{}, false, err
 	}
-	sc := g.scope(k)
+	sc := g.account(k)
 	c, ok := g.line(sc, k).Cached()
 	if !ok {
 		return Listing{}, false, nil
@@ -106,11 +106,11 @@ func (g *Gate) Version(ctx context.Context, k Key) (string, error) {
 	if _, err := g.allow(ctx, k, ""); err != nil {
 		return "", err
 	}
-	c, _ := g.line(g.scope(k), k).Cached()
+	c, _ := g.line(g.account(k), k).Cached()
 	return c.Version, nil
 }
 
-func (g *Gate) listing(ctx context.Context, sc *scope, k Key, c host.Catalog) (Listing, error) {
+func (g *Gate) listing(ctx context.Context, sc *accountState, k Key, c host.Catalog) (Listing, error) {
 	r := g.rules.Load()
 	set, err := g.toolset(ctx, sc, k, c, sc.ruledBy(r).pins)
 	if err != nil {
@@ -158,7 +158,7 @@ func (g *Gate) hooked(ctx context.Context, k Key, tools []Tool) []Tool {
 }
 
 // checkPin refuses a tool that differs from its pin, and one that does not exist.
-func (g *Gate) checkPin(ctx context.Context, sc *scope, k Key, tool string) error {
+func (g *Gate) checkPin(ctx context.Context, sc *accountState, k Key, tool string) error {
 	mode := sc.ruledBy(g.rules.Load()).pins
 	set, err := g.current(ctx, sc, k, mode)
 	if err != nil || set == nil {
@@ -181,7 +181,7 @@ func (g *Gate) checkPin(ctx context.Context, sc *scope, k Key, tool string) erro
 
 // stillBlocked looks at the store before it refuses: somebody may have accepted
 // the change, in this process or another.
-func (g *Gate) stillBlocked(ctx context.Context, sc *scope, k Key, set *toolset, tool string) error {
+func (g *Gate) stillBlocked(ctx context.Context, sc *accountState, k Key, set *toolset, tool string) error {
 	set, err := g.build(ctx, sc, k, host.Catalog{Tools: set.list, At: set.at}, set.mode, set)
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (g *Gate) stillBlocked(ctx context.Context, sc *scope, k Key, set *toolset,
 // current returns the tools to judge a call by; nil when nothing is known and
 // nothing has to be. A list remembered from an earlier run, and one that the
 // server said has changed, is read again first: that is when tools change.
-func (g *Gate) current(ctx context.Context, sc *scope, k Key, mode string) (*toolset, error) {
+func (g *Gate) current(ctx context.Context, sc *accountState, k Key, mode string) (*toolset, error) {
 	to := g.line(sc, k)
 	c, ok := to.Cached()
 	switch {
@@ -211,7 +211,7 @@ func (g *Gate) current(ctx context.Context, sc *scope, k Key, mode string) (*too
 	return g.toolset(ctx, sc, k, c, mode)
 }
 
-func (g *Gate) doubtful(sc *scope, c host.Catalog) bool {
+func (g *Gate) doubtful(sc *accountState, c host.Catalog) bool {
 	if !c.Stale && !c.At.Before(g.started) {
 		return false
 	}
@@ -224,7 +224,7 @@ func (g *Gate) doubtful(sc *scope, c host.Catalog) bool {
 
 // reread asks for the list again when a tool is not in it, but not for every wrong
 // name.
-func (g *Gate) reread(ctx context.Context, sc *scope, k Key, mode string, old *toolset) (*toolset, error) {
+func (g *Gate) reread(ctx context.Context, sc *accountState, k Key, mode string, old *toolset) (*toolset, error) {
 	if time.Since(old.at) < confirmChanged || !due(&sc.reread, confirmChanged) {
 		return old, nil
 	}
@@ -236,7 +236,7 @@ func (g *Gate) reread(ctx context.Context, sc *scope, k Key, mode string, old *t
 }
 
 // toolset returns the set of a catalog, made once.
-func (g *Gate) toolset(ctx context.Context, sc *scope, k Key, c host.Catalog, mode string) (*toolset, error) {
+func (g *Gate) toolset(ctx context.Context, sc *accountState, k Key, c host.Catalog, mode string) (*toolset, error) {
 	if set := sc.tools.Load(); set != nil && set.mode == mode && set.sameList(c) {
 		return set, nil
 	}
@@ -245,7 +245,7 @@ func (g *Gate) toolset(ctx context.Context, sc *scope, k Key, c host.Catalog, mo
 
 // build compares a list with its pins and keeps the result, unless somebody else
 // just did; but not the one that is not good enough.
-func (g *Gate) build(ctx context.Context, sc *scope, k Key, c host.Catalog, mode string, not *toolset) (*toolset, error) {
+func (g *Gate) build(ctx context.Context, sc *accountState, k Key, c host.Catalog, mode string, not *toolset) (*toolset, error) {
 	select {
 	case <-sc.turn:
 		defer func() { sc.turn <- struct{}{} }()
@@ -288,7 +288,7 @@ func newToolset(c host.Catalog, mode string, old *toolset) *toolset {
 
 // observe compares the set with the pins in the store, in one read and at most one
 // write. Calls go on with the record as last read while the store is away.
-func (g *Gate) observe(ctx context.Context, sc *scope, k Key, set *toolset) error {
+func (g *Gate) observe(ctx context.Context, sc *accountState, k Key, set *toolset) error {
 	key := vault.Key{Kind: vault.KindPin, Principal: sc.id.principal, Name: scopeName(sc.id.server, sc.id.account)}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	var notes []Note

@@ -11,11 +11,11 @@ import (
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
-// scopeID is an authorization context at a server.
-type scopeID struct{ principal, server, account string }
+// accountID is an authorization context at a server.
+type accountID struct{ principal, server, account string }
 
-// scope is what the gate remembers about one of them.
-type scope struct {
+// accountState is what the gate remembers about one of them.
+type accountState struct {
 	server *serverState
 	line   line // to the connection that all lanes share
 	ruled  atomic.Pointer[ruled]
@@ -25,7 +25,7 @@ type scope struct {
 	confirm, reread atomic.Int64
 
 	marks [families]atomic.Uint64
-	id    scopeID
+	id    accountID
 
 	turn chan struct{} // holds a token while nobody builds tools; the rest is the builder's
 	pins []byte        // the record as last read
@@ -43,41 +43,41 @@ type serverState struct {
 // maxTopics bounds what is remembered per server.
 const maxTopics = 4096
 
-// scopes finds them.
-type scopes struct {
+// accounts finds them.
+type accounts struct {
 	mu      sync.RWMutex // guards both maps
-	all     map[scopeID]*scope
+	all     map[accountID]*accountState
 	servers map[string]*serverState
 }
 
-// scope returns what is remembered about a key, making it if need be.
-func (g *Gate) scope(k Key) *scope {
-	if sc := g.scopes.find(k); sc != nil {
+// account returns what is remembered about a key, making it if need be.
+func (g *Gate) account(k Key) *accountState {
+	if sc := g.accounts.find(k); sc != nil {
 		return sc
 	}
-	return g.scopes.add(k, g.dial)
+	return g.accounts.add(k, g.dial)
 }
 
 // line returns the way to the server of a key.
-func (g *Gate) line(sc *scope, k Key) line {
+func (g *Gate) line(sc *accountState, k Key) line {
 	if k.Lane == "" {
 		return sc.line
 	}
 	return g.dial(k)
 }
 
-func (s *scopes) id(k Key) scopeID {
-	return scopeID{cmp.Or(k.Principal, host.Local), k.Server, k.Account}
+func (s *accounts) id(k Key) accountID {
+	return accountID{cmp.Or(k.Principal, host.Local), k.Server, k.Account}
 }
 
 // find is nil when nothing is remembered.
-func (s *scopes) find(k Key) *scope {
+func (s *accounts) find(k Key) *accountState {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.all[s.id(k)]
 }
 
-func (s *scopes) add(k Key, dial func(Key) line) *scope {
+func (s *accounts) add(k Key, dial func(Key) line) *accountState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.id(k)
@@ -85,14 +85,14 @@ func (s *scopes) add(k Key, dial func(Key) line) *scope {
 		return sc
 	}
 	if s.all == nil {
-		s.all, s.servers = map[scopeID]*scope{}, map[string]*serverState{}
+		s.all, s.servers = map[accountID]*accountState{}, map[string]*serverState{}
 	}
 	state := s.servers[id.server]
 	if state == nil {
 		state = &serverState{}
 		s.servers[id.server] = state
 	}
-	sc := &scope{
+	sc := &accountState{
 		id: id, server: state, turn: make(chan struct{}, 1),
 		line: dial(Key{Principal: id.principal, Server: id.server, Account: id.account}),
 	}
@@ -101,11 +101,11 @@ func (s *scopes) add(k Key, dial func(Key) line) *scope {
 	return sc
 }
 
-// ofServer returns all scopes of a server.
-func (s *scopes) ofServer(server string) []*scope {
+// ofServer returns the accounts at a server.
+func (s *accounts) ofServer(server string) []*accountState {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var out []*scope
+	var out []*accountState
 	for id, sc := range s.all {
 		if id.server == server {
 			out = append(out, sc)
@@ -171,15 +171,15 @@ func family(method string) int {
 	return familyRest
 }
 
-// marks are those of one scope, and of what is for everybody.
+// marks are those of one account, and of what is for everybody.
 type marks struct{ own, shared uint64 }
 
-func (sc *scope) now(method string) marks {
+func (sc *accountState) now(method string) marks {
 	f := family(method)
 	return marks{own: sc.marks[f].Load(), shared: sc.server.marks[f].Load()}
 }
 
-func (sc *scope) outdate(f int) {
+func (sc *accountState) outdate(f int) {
 	sc.marks[f].Add(1)
 	sc.server.marks[f].Add(1)
 }
@@ -187,7 +187,7 @@ func (sc *scope) outdate(f int) {
 // Notified takes in a notification of a server: what it says has changed is not
 // answered from the cache any more.
 func (g *Gate) Notified(k Key, m wire.Message) {
-	sc := g.scope(k)
+	sc := g.account(k)
 	switch m.Method {
 	case wire.MethodNotifyTools:
 		sc.confirm.Store(0)
@@ -204,7 +204,7 @@ func (g *Gate) Notified(k Key, m wire.Message) {
 // Relogin forgets what was kept for an account: after a login, a logout or a
 // change of permissions its answers may be others.
 func (g *Gate) Relogin(k Key) {
-	sc := g.scope(k)
+	sc := g.account(k)
 	for f := range sc.marks {
 		sc.marks[f].Add(1)
 	}
@@ -215,7 +215,7 @@ func (g *Gate) Relogin(k Key) {
 // Forget drops everything that is kept of a server's answers, for when it was
 // stopped, reloaded or got another definition. Pins and budgets stay.
 func (g *Gate) Forget(server string) {
-	for _, sc := range g.scopes.ofServer(server) {
+	for _, sc := range g.accounts.ofServer(server) {
 		for f := range sc.marks {
 			sc.outdate(f)
 		}

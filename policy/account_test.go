@@ -7,7 +7,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 )
 
-// TestNewRulesApplyAtOnce: what a scope remembers of the rules ends with them, for a
+// TestNewRulesApplyAtOnce: what an account remembers of the rules ends with them, for a
 // server that was called before.
 func TestNewRulesApplyAtOnce(t *testing.T) {
 	g := openGate(t, newFakeHost(simpleTool("x")), nil, nil)
