@@ -5,7 +5,11 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/policy"
 )
+
+// caller is this host's own principal, without a scope.
+func (h *Host) caller() policy.Caller { return policy.As(h.principal) }
 
 // key reads "server" or "server@label".
 func (h *Host) key(account string) (host.Key, error) {

@@ -45,7 +45,8 @@ func (h *Host) Call(ctx context.Context, account, tool string, arguments []byte,
 		return nil, err
 	}
 	res, err := h.gate.Call(ctx, policy.Call{
-		Key: k, Tool: tool, Params: callParams(tool, arguments, o.OnNotification != nil),
+		Caller: h.caller(),
+		Key:    k, Tool: tool, Params: callParams(tool, arguments, o.OnNotification != nil),
 		OnNotification: o.OnNotification, Answer: o.Answer, Timeout: o.Timeout,
 	})
 	return res.Raw, err
@@ -56,7 +57,7 @@ func (h *Host) Call(ctx context.Context, account, tool string, arguments []byte,
 // meets with it, or with its failure, as if it had connected itself.
 func (h *Host) Ahead(ctx context.Context, account, tool string) {
 	k, err := h.key(account)
-	if err != nil || h.broken(k.Server) != nil || h.gate.Allowed(ctx, k, tool) != nil {
+	if err != nil || h.broken(k.Server) != nil || h.gate.Allowed(ctx, h.caller(), k, tool) != nil {
 		return // as the call will say
 	}
 	// What connecting reads of the store is read before budgets are written to it: at
@@ -107,7 +108,7 @@ func (h *Host) Tools(ctx context.Context, account string) (ToolList, error) {
 	if err := h.broken(k.Server); err != nil {
 		return ToolList{}, err
 	}
-	l, err := h.gate.Tools(ctx, k)
+	l, err := h.gate.Tools(ctx, h.caller(), k)
 	if err != nil {
 		return ToolList{}, err
 	}
@@ -120,7 +121,7 @@ func (h *Host) KnownTools(ctx context.Context, account string) []Tool {
 	if err != nil {
 		return nil
 	}
-	l, _, err := h.gate.Known(ctx, k)
+	l, _, err := h.gate.Known(ctx, h.caller(), k)
 	if err != nil {
 		return nil // a listing for completion and the like: nothing is also an answer
 	}
@@ -133,7 +134,7 @@ func (h *Host) Tool(ctx context.Context, account, name string) (Tool, error) {
 	if err != nil {
 		return Tool{}, err
 	}
-	if err := h.gate.Allowed(ctx, k, name); err != nil {
+	if err := h.gate.Allowed(ctx, h.caller(), k, name); err != nil {
 		return Tool{}, err // it is not in the list then, and that would be no answer
 	}
 	named := func(t Tool) bool { return t.Name == name }
@@ -171,13 +172,13 @@ func (h *Host) Discover(ctx context.Context) iter.Seq[host.Row] {
 	var keys []host.Key
 	for _, name := range h.hosted.Names() {
 		k := host.Key{Principal: h.principal, Server: name}
-		if srv, ok := h.hosted.Server(name); ok && !srv.Disabled && h.gate.Allowed(ctx, k, "") == nil {
+		if srv, ok := h.hosted.Server(name); ok && !srv.Disabled && h.gate.Allowed(ctx, h.caller(), k, "") == nil {
 			keys = append(keys, k)
 		}
 	}
 	return func(yield func(host.Row) bool) {
 		for row := range h.hosted.Discover(ctx, keys) {
-			if row.Tool != "" && errors.Is(h.gate.Allowed(ctx, host.Key{Principal: h.principal, Server: row.Server, Account: row.Account}, row.Tool), policy.ErrDenied) {
+			if row.Tool != "" && errors.Is(h.gate.Allowed(ctx, h.caller(), host.Key{Principal: h.principal, Server: row.Server, Account: row.Account}, row.Tool), policy.ErrDenied) {
 				continue
 			}
 			if !yield(row) {
@@ -191,7 +192,7 @@ func (h *Host) Discover(ctx context.Context) iter.Seq[host.Row] {
 // that a broken definition fails now. A failed Spawn leaves nothing behind.
 func (h *Host) Spawn(ctx context.Context, srv config.Server, opt *host.SpawnOptions) error {
 	srv = srv.WithDefaults()
-	if err := h.gate.Allowed(ctx, host.Key{Principal: h.principal, Server: srv.Name}, ""); err != nil {
+	if err := h.gate.MayRegister(ctx, h.caller(), srv.Name); err != nil {
 		return err
 	}
 	if err := h.hosted.Spawn(ctx, srv, opt); err != nil {

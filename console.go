@@ -22,7 +22,7 @@ import (
 // remembered. Close it before the Host.
 func (h *Host) Console(opt *console.Options) *console.Console {
 	h.called.watched.Store(true)
-	w := &consoleWorld{h: h, hosted: hosted{h.hosted, h}}
+	w := &consoleWorld{h: h}
 	h.background.Go(w.watch)
 	c := console.New(w, opt)
 	h.shown.Store(c)
@@ -35,7 +35,6 @@ var ErrNoConsole = errors.New("this usher serves no console")
 // consoleWorld is what a console shows of a host, for the host's principal.
 type consoleWorld struct {
 	h      *Host
-	hosted hosted
 	logins consoleLogins
 
 	mu      sync.Mutex // guards history
@@ -228,9 +227,14 @@ func (w *consoleWorld) Call(ctx context.Context, account, tool string, arguments
 
 // Explain says what an error means. What policy says has its own hint.
 func (w *consoleWorld) Explain(err error) surface.Problem {
-	p := w.hosted.Explain(err)
+	p := policy.Explain(err)
+	p.Text = err.Error()
+	var failed *host.Error
 	var hinted interface{ Hint() string }
-	if p.Next == "" && errors.As(err, &hinted) {
+	switch {
+	case errors.As(err, &failed):
+		p.Next = failed.Hint
+	case errors.As(err, &hinted):
 		p.Next = hinted.Hint()
 	}
 	if errors.Is(err, context.Canceled) {
@@ -294,8 +298,6 @@ func (w *consoleWorld) Accounts(ctx context.Context) ([]console.Account, error) 
 // Logout ends a login; whoever is connected with it has to log in again.
 func (w *consoleWorld) Logout(ctx context.Context, account string) error {
 	a := w.h.Account(account)
-	if _, err := w.h.engine.Logout(ctx, a); err != nil {
-		return err
-	}
-	return w.h.Relogin(ctx, a)
+	_, err := w.h.Logout(ctx, a)
+	return err
 }

@@ -18,7 +18,7 @@ import (
 // worldOf is what a console would show of a host.
 func worldOf(h *Host) *consoleWorld {
 	h.called.watched.Store(true)
-	w := &consoleWorld{h: h, hosted: hosted{h.hosted, h}}
+	w := &consoleWorld{h: h}
 	h.background.Go(w.watch)
 	return w
 }

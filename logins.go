@@ -6,14 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/surface"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -24,26 +23,25 @@ const loginTime = 10 * time.Minute
 // browser; what a person finishes later is noticed in the background.
 type logins struct{ h *Host }
 
-// Begin starts a login at "server", "server@label" or "all" and returns at once.
-func (l *logins) Begin(ctx context.Context, principal, target string) (surface.Login, error) {
-	if target == "all" {
-		return l.beginAll(ctx, principal)
-	}
-	a := auth.ParseAccount(principal, target)
+// Begin starts a login and returns at once.
+func (l *logins) Begin(ctx context.Context, k host.Key) (policy.Login, error) {
+	a := account(k)
 	srv, err := l.h.Target(ctx, a)
 	if err != nil {
-		return surface.Login{}, err
+		return policy.Login{}, err
 	}
 	if _, err := l.h.engine.Machine(ctx, a, srv, nil); !errors.Is(err, auth.ErrNoFlow) {
 		if err != nil {
-			return surface.Login{}, err
+			return policy.Login{}, err
 		}
-		return surface.Login{Server: a.String(), State: "done"}, l.h.Relogin(ctx, a)
+		l.h.accounts.expire(k.Principal)
+		return policy.Login{Server: a.String(), State: "done"}, l.h.Relogin(ctx, a)
 	}
 	p, err := l.h.engine.Begin(ctx, a, srv, l.options(a, srv))
 	if err != nil {
-		return surface.Login{}, err
+		return policy.Login{}, err
 	}
+	l.h.accounts.expire(k.Principal) // the account exists from now on
 	l.follow(p)
 	return pendingLogin(*p), nil
 }
@@ -59,28 +57,6 @@ func (l *logins) options(a auth.Account, srv config.Server) *auth.LoginOptions {
 		return &auth.LoginOptions{Listen: true, Where: "an agent"}
 	}
 	return &auth.LoginOptions{Redirect: callbackAddress(public), Where: "an agent"}
-}
-
-// beginAll begins a login at every server that says it needs one.
-func (l *logins) beginAll(ctx context.Context, principal string) (surface.Login, error) {
-	markdown := ""
-	for _, s := range l.h.Status().Servers {
-		if s.Lane != "" || !s.Auth.NeedsLogin() {
-			continue
-		}
-		name := accountName(s.Name, s.Account)
-		one, err := l.Begin(ctx, principal, name)
-		switch {
-		case err != nil:
-			markdown += fmt.Sprintf("- **%s**: %v\n", name, err)
-		case one.URL != "":
-			markdown += fmt.Sprintf("- **%s**: [log in](%s)\n", name, one.URL)
-		}
-	}
-	if markdown == "" {
-		return surface.Login{Server: "all", State: "done", Markdown: "No server says that it needs a login."}, nil
-	}
-	return surface.Login{Server: "all", Flow: "browser", State: "pending", Expires: time.Now().Add(loginTime), Markdown: "Open these, in any order:\n\n" + markdown}, nil
 }
 
 // follow makes what is connected use the login as soon as the person is done.
@@ -148,8 +124,8 @@ func (l *logins) waits(waiting map[auth.Account]int64, e event.Event) {
 	}
 }
 
-func pendingLogin(p auth.Pending) surface.Login {
-	return surface.Login{
+func pendingLogin(p auth.Pending) policy.Login {
+	return policy.Login{
 		Server: p.Account.String(), Flow: "browser", State: "pending", Handle: handle(p.State), URL: p.AuthorizeURL, Expires: p.Expires,
 	}
 }
@@ -160,30 +136,25 @@ func handle(state string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Complete ends a login with the address that the browser was sent to.
-func (l *logins) Complete(ctx context.Context, principal, target, redirectURL string) (surface.Login, error) {
+// Complete redeems the URL that the browser was sent to, for a pending login of the
+// principal for which may is true.
+func (l *logins) Complete(ctx context.Context, principal string, may func(server, account string) bool, redirectURL string) (policy.Login, error) {
 	done, err := l.h.engine.Paste(ctx, "", redirectURL)
 	if err != nil {
-		return surface.Login{}, err
+		return policy.Login{}, err
 	}
-	if want := auth.ParseAccount(principal, target); target != "" && done.Account != want {
-		return surface.Login{Server: done.Account.String(), State: "done", Markdown: fmt.Sprintf("That was the login of %s, which is done now; %s still waits.", done.Account, want)}, nil
-	}
-	return surface.Login{Server: done.Account.String(), State: "done"}, l.h.Relogin(ctx, done.Account)
+	return policy.Login{Server: done.Account.String(), State: "done"}, l.h.Relogin(ctx, done.Account)
 }
 
-// Status is how the logins of a target stand.
-func (l *logins) Status(ctx context.Context, principal, target string) ([]surface.Login, error) {
+// Status returns the logins of a principal.
+func (l *logins) Status(ctx context.Context, principal string) ([]policy.Login, error) {
 	all, err := l.h.engine.Accounts(ctx, principal)
 	if err != nil && len(all) == 0 {
 		return nil, err
 	}
-	var out []surface.Login
+	var out []policy.Login
 	for _, s := range all {
-		if target != "" && target != s.Account.String() {
-			continue
-		}
-		login := surface.Login{Server: s.Account.String(), Reason: s.Reason}
+		login := policy.Login{Server: s.Account.String(), Reason: s.Reason}
 		switch {
 		case s.State == auth.StateOK:
 			login.State = "done"

@@ -19,24 +19,28 @@ import (
 
 // rings keep what each server wrote to standard error, across restarts.
 type rings struct {
-	mu     sync.Mutex // guards byName
-	byName map[string]*process.Ring
+	mu sync.Mutex // guards by
+	by map[host.Key]*process.Ring
 }
 
 func (r *rings) of(k host.Key) *process.Ring {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.byName == nil {
-		r.byName = map[string]*process.Ring{}
+	if r.by == nil {
+		r.by = map[host.Key]*process.Ring{}
 	}
-	name := k.Server
-	if k.Account != "" {
-		name += "@" + k.Account
+	k = callerKey(k)
+	if r.by[k] == nil {
+		r.by[k] = process.NewRing(process.DefaultStderrBytes)
 	}
-	if r.byName[name] == nil {
-		r.byName[name] = process.NewRing(process.DefaultStderrBytes)
-	}
-	return r.byName[name]
+	return r.by[k]
+}
+
+// drop forgets the lines of an account.
+func (r *rings) drop(k host.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.by, callerKey(k))
 }
 
 // save writes the last words of every server that had any, so that `usher logs`
@@ -45,12 +49,13 @@ func (r *rings) save(dir string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error
-	for name, ring := range r.byName {
+	for k, ring := range r.by {
 		ring.Close()
 		lines := ring.Lines()
-		if len(lines) == 0 {
+		if len(lines) == 0 || k.Principal != host.Local {
 			continue
 		}
+		name := accountName(k.Server, k.Account)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}

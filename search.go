@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/vault"
@@ -47,8 +48,8 @@ func (h *Host) Known(ctx context.Context) ([]KnownServer, error) {
 		if !ok || srv.Disabled || h.approved(ctx, srv) != nil {
 			continue
 		}
-		l, known, err := h.gate.Known(ctx, k)
-		if errors.Is(err, policy.ErrDenied) {
+		l, known, err := h.gate.Known(ctx, h.caller(), k)
+		if errors.Is(err, policy.ErrDenied) || errors.Is(err, host.ErrUnknownServer) {
 			continue
 		}
 		if err != nil {
@@ -128,5 +129,5 @@ func (h *Host) Allowed(ctx context.Context, account, tool string) error {
 	if err != nil {
 		return err
 	}
-	return h.gate.Allowed(ctx, k, tool)
+	return h.gate.Allowed(ctx, h.caller(), k, tool)
 }

@@ -28,6 +28,7 @@ func names(known []KnownServer) map[string]int {
 func TestKnownNeedsNoConnection(t *testing.T) {
 	cfg := &config.Config{}
 	first := opened(t, cfg, "math", "other", "fresh", "denied", "switched-off")
+	haveLogin(t, first, "local", "math@work")
 	for _, account := range []string{"math", "math@work", "other", "denied", "switched-off"} {
 		if _, err := first.Tools(t.Context(), account); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ func (h *Host) Surface() *surface.Surface {
 	h.surfaceOnce.Do(func() {
 		s := h.Config().Usher.Gateway
 		opt := &surface.Options{
-			Hosted: &hosted{h.hosted, h}, Logins: &logins{h}, Mode: s.Surface, TokenBudget: s.TokenBudget,
+			Mode: s.Surface, TokenBudget: s.TokenBudget,
 			Separator: s.Separator, Profiles: profiles(s), Version: h.clientVersion, Events: h.bus, Log: h.log,
 		}
 		h.surface.Store(surface.New(h.gate, opt))
@@ -49,7 +49,7 @@ func (h *Host) gatewayOptions(auth gateway.Authenticator) *gateway.Options {
 		hosts = append(slices.Clip(hosts), u.Host)
 	}
 	return &gateway.Options{
-		Auth: auth, Hosts: hosts, Origins: s.AllowedOrigins, Logins: &logins{h},
+		Auth: auth, Hosts: hosts, Origins: s.AllowedOrigins,
 		MaxBody: s.MaxBodyBytes, MaxCalls: s.MaxConcurrentCalls, SessionIdle: s.SessionIdle, Grace: s.DrainTimeout, Log: h.log,
 		Tracer: h.tracer,
 	}

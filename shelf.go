@@ -109,6 +109,13 @@ func (s *shelf) accounts(principal string) []string {
 	return out
 }
 
+// forget drops what waits to be written about an account.
+func (s *shelf) forget(k host.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tools, k)
+}
+
 // put takes something in and sees to it that it is carried away.
 func (s *shelf) put(add func()) {
 	s.mu.Lock()

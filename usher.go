@@ -130,12 +130,7 @@ type Host struct {
 	life       context.Context
 	end        context.CancelFunc
 	background sync.WaitGroup
-	accounts   struct {
-		mu       sync.Mutex // guards what follows
-		at       time.Time
-		reading  bool
-		byServer map[string][]string
-	}
+	accounts   accounts
 }
 
 // Open wires a host. Nothing is started and nothing is reached before it is used.
@@ -160,6 +155,7 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 		clientVersion: o.ClientVersion, log: o.Log, tracer: o.Tracer, exits: o.Exits, started: time.Now(),
 	}
 	h.cfg.Store(o.Config)
+	h.accounts.h = h
 	if h.bus = o.Events; h.bus == nil {
 		h.bus = &event.Bus[event.Event]{}
 	}
@@ -209,6 +205,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 	h.openTrail()
 	h.gate = policy.NewGate(h.hosted, h.store, &policy.Options{
 		Config: o.Config, Hook: o.Hook, Lock: projectLock(o), OnCall: h.onCall(o), Log: o.Log,
+		Accounts: &h.accounts, Logins: &logins{h},
 	})
 	for _, srv := range o.Config.Servers {
 		if srv.Problem != nil {

@@ -24,7 +24,7 @@ func (a *app) logout(ctx context.Context, accounts []string) error {
 	}
 	for _, text := range accounts {
 		account := h.Account(text)
-		out, err := h.Auth().Logout(ctx, account)
+		out, err := h.Logout(ctx, account)
 		if err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ func (a *app) rereadSaid(r usher.Reread, err error) {
 }
 
 func (a *app) serveStdio(ctx context.Context, h *usher.Host, o serveOptions) error {
-	view, err := chosenView(h, o)
+	view, err := chosenView(ctx, h, o)
 	if err != nil {
 		return err
 	}
@@ -156,10 +156,10 @@ func (a *app) serveStdio(ctx context.Context, h *usher.Host, o serveOptions) err
 	return g.ServeStdio(ctx, view, a.io.In, a.io.Out)
 }
 
-func chosenView(h *usher.Host, o serveOptions) (surface.View, error) {
+func chosenView(ctx context.Context, h *usher.Host, o serveOptions) (surface.View, error) {
 	switch {
 	case o.only != "":
-		return h.Surface().Server(o.only)
+		return h.Surface().Server(ctx, surface.Agent{}, o.only)
 	case o.profile != "":
 		return h.Surface().Profile(o.profile)
 	}
@@ -199,7 +199,7 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 	}
 	if o.stdio {
 		go func() {
-			view, err := chosenView(h, o)
+			view, err := chosenView(ctx, h, o)
 			if err == nil {
 				err = g.ServeStdio(ctx, view, a.io.In, a.io.Out)
 			}

@@ -71,23 +71,12 @@ type logins struct {
 	fail  error
 }
 
-func (l *logins) Begin(_ context.Context, principal, target string) (surface.Login, error) {
+func (l *logins) begin(principal, target string) (surface.Login, error) {
 	l.begun++
 	if l.alone {
 		return surface.Login{Server: target, State: "done"}, nil
 	}
 	return surface.Login{Server: target, Flow: "browser", State: "pending", Handle: "h-1", URL: "https://login.example.com/" + principal}, l.fail
-}
-
-func (l *logins) Complete(context.Context, string, string, string) (surface.Login, error) {
-	return surface.Login{}, errors.New("not used")
-}
-
-func (l *logins) Status(context.Context, string, string) ([]surface.Login, error) {
-	if l.over.Load() {
-		return []surface.Login{{State: "done"}}, nil
-	}
-	return []surface.Login{{State: "pending"}}, nil
 }
 
 // A call that needs a login sends the person to a URL where the agent can show it,
@@ -104,7 +93,8 @@ func TestLoginByURL(t *testing.T) {
 			}
 			return []byte(`{"content":[]}`), nil
 		}
-		g := New(view, &Options{Logins: l})
+		view.logins = l
+		g := New(view, nil)
 		defer g.Close()
 		h := g.Handler()
 		first := result(t, callTool(t, h, "x", ""))
@@ -142,7 +132,8 @@ func TestLoginByText(t *testing.T) {
 	view := &script{problem: surface.Problem{Kind: surface.KindLogin, Server: "linear", Text: "linear needs a login", Next: "run: usher login linear"}}
 	view.do = func(context.Context, surface.Agent, surface.Request) ([]byte, error) { return nil, errScript }
 	for _, fail := range []error{nil, errors.New("no")} {
-		g := New(view, &Options{Logins: &logins{fail: fail}})
+		view.logins = &logins{fail: fail}
+		g := New(view, nil)
 		h := g.Handler()
 		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"`
 		modern := send(t, h, "POST", "/mcp", call+`,`+goodMeta+`}}`, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, "x").Body.String()
@@ -170,7 +161,8 @@ func TestLoginThatNeedsNobody(t *testing.T) {
 	view := &script{problem: surface.Problem{Kind: surface.KindLogin, Server: "a", Text: "a needs a login"}, do: func(context.Context, surface.Agent, surface.Request) ([]byte, error) {
 		return nil, errScript
 	}}
-	g := New(view, &Options{Logins: &logins{alone: true}})
+	view.logins = &logins{alone: true}
+	g := New(view, nil)
 	defer g.Close()
 	h := g.Handler()
 	got := callTool(t, h, "x", "")

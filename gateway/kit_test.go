@@ -2,12 +2,10 @@ package gateway_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +40,6 @@ type stack struct {
 	surface *surface.Surface
 	hosted  *host.Host
 	gate    *policy.Gate
-	servers []surface.Server
 	stop    context.CancelFunc
 	done    chan error
 }
@@ -67,7 +64,7 @@ func newStack(t *testing.T, opt *gateway.Options, servers ...config.Server) *sta
 		},
 	})
 	s.gate = policy.NewGate(s.hosted, vault.NewMemory(), nil)
-	s.surface = surface.New(s.gate, &surface.Options{Hosted: s, Mode: "direct", Events: events})
+	s.surface = surface.New(s.gate, &surface.Options{Mode: "direct", Events: events})
 	s.gateway = gateway.New(s.surface, opt)
 	for _, srv := range servers {
 		srv.KeepAlive = config.DefaultKeepAlive
@@ -75,7 +72,6 @@ func newStack(t *testing.T, opt *gateway.Options, servers ...config.Server) *sta
 		if err := s.hosted.Spawn(t.Context(), srv, &host.SpawnOptions{Lazy: true}); err != nil {
 			t.Fatal(err)
 		}
-		s.servers = append(s.servers, surface.Server{Name: srv.Name, Transport: string(srv.Transport), Eager: true})
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,51 +93,6 @@ func (s *stack) close() {
 	s.surface.Close()
 	s.gate.Close(context.Background())
 	s.hosted.Close()
-}
-
-// What a surface has to know of servers.
-
-func (s *stack) Servers(string) []surface.Server { return s.servers }
-
-func (s *stack) Named(name string) (string, bool) {
-	return name, slices.ContainsFunc(s.servers, func(srv surface.Server) bool { return srv.Name == name })
-}
-
-func (s *stack) Status(context.Context, string, string) []surface.Status { return nil }
-
-func (s *stack) List(ctx context.Context, k policy.Key, method string) (policy.Catalog, error) {
-	return s.hosted.List(ctx, k, method)
-}
-
-func (s *stack) Listen(ctx context.Context, k policy.Key, want surface.Subscription, on func(wire.Message)) error {
-	return s.hosted.Listen(ctx, k, upstream.Subscription{Tools: want.Tools, Prompts: want.Prompts, Resources: want.Resources, URIs: want.URIs, Ready: want.Ready}, on)
-}
-
-func (s *stack) Notify(ctx context.Context, k policy.Key, method string, params []byte) error {
-	return s.hosted.Notify(ctx, k, method, params)
-}
-
-func (s *stack) Version(ctx context.Context, k policy.Key) (string, error) {
-	return s.hosted.Version(ctx, k)
-}
-
-func (s *stack) Release(k policy.Key) { s.hosted.Release(k) }
-
-func (s *stack) Explain(err error) surface.Problem {
-	p := surface.Problem{Text: err.Error(), Kind: surface.KindUnavailable}
-	var known *host.Error
-	if errors.As(err, &known) {
-		p.Server, p.Next = known.Server, known.Hint
-	}
-	switch {
-	case errors.Is(err, host.ErrNeedsLogin):
-		p.Kind = surface.KindLogin
-	case errors.Is(err, host.ErrUnknownTool):
-		p.Kind = surface.KindUnknownTool
-	case errors.Is(err, host.ErrUnknownServer):
-		p.Kind = surface.KindUnknownServer
-	}
-	return p
 }
 
 // httpFake is a fake server over HTTP and how to reach it.

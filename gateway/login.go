@@ -13,12 +13,12 @@ import (
 
 // beginLogin starts a login that a call needs. It does not wait for anybody.
 func (g *Gateway) beginLogin(ctx context.Context, a surface.Agent, p surface.Problem) (surface.Login, bool) {
-	if g.opt.Logins == nil || p.Server == "" {
+	if p.Server == "" {
 		return surface.Login{}, false
 	}
-	l, err := g.opt.Logins.Begin(ctx, a.Principal, p.Server)
+	l, err := g.views.BeginLogin(ctx, a, p.Server)
 	if err != nil {
-		g.opt.Log.Warn("a login could not be begun", "server", p.Server, "error", err)
+		g.opt.Log.Warn("cannot start a login", "server", p.Server, "error", err)
 		return surface.Login{}, false
 	}
 	return l, true
@@ -86,11 +86,8 @@ func (g *Gateway) afterLogin(ctx context.Context, q *request, st state) (answer,
 		a := problem(q.method, fmt.Sprintf("The user did not log in to %s, so the call was not made.", st.Server))
 		return fit(q.method, a), true
 	}
-	if g.opt.Logins == nil {
-		return answer{}, false
-	}
 	deadline := time.Now().Add(loginWait)
-	for time.Now().Before(deadline) && g.loginPending(ctx, q.agent.Principal, st.Server) {
+	for time.Now().Before(deadline) && g.views.LoginPending(ctx, q.agent, st.Server) {
 		select {
 		case <-time.After(loginPoll):
 		case <-ctx.Done():
@@ -98,17 +95,4 @@ func (g *Gateway) afterLogin(ctx context.Context, q *request, st state) (answer,
 		}
 	}
 	return answer{}, false
-}
-
-func (g *Gateway) loginPending(ctx context.Context, principal, server string) bool {
-	all, err := g.opt.Logins.Status(ctx, principal, server)
-	if err != nil {
-		return false
-	}
-	for _, l := range all {
-		if l.State == "pending" {
-			return true
-		}
-	}
-	return false
 }

@@ -20,9 +20,13 @@ type Endpoints interface {
 	Auto() (surface.View, surface.Explanation)
 	Meta() surface.View
 	Direct() surface.View
-	Server(name string) (surface.View, error)
+	Server(ctx context.Context, a surface.Agent, name string) (surface.View, error)
 	Profile(name string) (surface.View, error)
 	Explain(err error) surface.Problem
+	// BeginLogin starts a login that a request needs; it waits for nobody.
+	BeginLogin(ctx context.Context, a surface.Agent, target string) (surface.Login, error)
+	// LoginPending reports whether a login at target waits for the person.
+	LoginPending(ctx context.Context, a surface.Agent, target string) bool
 }
 
 // Defaults of Options.
@@ -50,9 +54,6 @@ type Options struct {
 	// Origins are web pages that may send requests, "https://app.example.com",
 	// beside pages of the gateway itself. Default none.
 	Origins []string
-	// Logins begins a login when a call needs one. Nil: the agent is told the
-	// command.
-	Logins surface.Logins
 	// Key seals the states that parked calls are resumed with: 32 bytes. Processes
 	// behind one URL share it. Default: random, for the life of the Gateway.
 	Key []byte

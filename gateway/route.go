@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -136,7 +137,7 @@ func isEndpoint(path string) bool {
 }
 
 // find returns the endpoint at a path.
-func (g *Gateway) find(path string) (*endpoint, error) {
+func (g *Gateway) find(ctx context.Context, id Identity, path string) (*endpoint, error) {
 	e := &endpoint{key: path}
 	var err error
 	switch rest := strings.TrimSuffix(path, "/mcp"); rest {
@@ -148,7 +149,7 @@ func (g *Gateway) find(path string) (*endpoint, error) {
 		e.view = g.views.Meta()
 	default:
 		if name, ok := strings.CutPrefix(rest, "/servers/"); ok {
-			e.view, err = g.views.Server(name)
+			e.view, err = g.views.Server(ctx, id.agent(), name)
 		} else {
 			e.view, err = g.views.Profile(strings.TrimPrefix(rest, "/profiles/"))
 		}
@@ -171,7 +172,7 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, path string) {
 	if g.elsewhere(w, r) {
 		return
 	}
-	e, err := g.find(path)
+	e, err := g.find(r.Context(), id, path)
 	if err != nil {
 		status := http.StatusInternalServerError
 		if errors.Is(err, surface.ErrUnknownView) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
 )
 
 // The official client in every revision it speaks, over HTTP and stdio, before
@@ -27,7 +28,7 @@ func TestOfficialClient(t *testing.T) {
 				speak(t, version, f, &mcp.StreamableClientTransport{Endpoint: s.url + "/servers/f/mcp", HTTPClient: &http.Client{Transport: transport}})
 			})
 			t.Run(version+" stdio", func(t *testing.T) {
-				view, err := s.surface.Server("f")
+				view, err := s.surface.Server(t.Context(), surface.Agent{}, "f")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -19,13 +19,19 @@ func (emptyEndpoints) Auto() (surface.View, surface.Explanation) {
 }
 func (emptyEndpoints) Meta() surface.View   { return nil }
 func (emptyEndpoints) Direct() surface.View { return nil }
-func (emptyEndpoints) Server(string) (surface.View, error) {
+func (emptyEndpoints) Server(context.Context, surface.Agent, string) (surface.View, error) {
 	return nil, fmt.Errorf("%w: none", surface.ErrUnknownView)
 }
 
 func (emptyEndpoints) Profile(string) (surface.View, error) {
 	return nil, fmt.Errorf("%w: none", surface.ErrUnknownView)
 }
+
+func (emptyEndpoints) BeginLogin(context.Context, surface.Agent, string) (surface.Login, error) {
+	return surface.Login{}, errors.New("no logins here")
+}
+
+func (emptyEndpoints) LoginPending(context.Context, surface.Agent, string) bool { return false }
 
 func (emptyEndpoints) Explain(err error) surface.Problem { return surface.Problem{Text: err.Error()} }
 
@@ -34,6 +40,7 @@ type script struct {
 	emptyEndpoints
 	do      func(ctx context.Context, a surface.Agent, r surface.Request) ([]byte, error)
 	problem surface.Problem
+	logins  *logins // nil: there are none
 
 	mu     sync.Mutex // guards what follows
 	closed []string   // lanes
@@ -44,7 +51,19 @@ type script struct {
 func (s *script) Auto() (surface.View, surface.Explanation) {
 	return s, surface.Explanation{}
 }
-func (s *script) Server(string) (surface.View, error) { return s, nil }
+
+func (s *script) Server(context.Context, surface.Agent, string) (surface.View, error) { return s, nil }
+
+func (s *script) BeginLogin(_ context.Context, a surface.Agent, target string) (surface.Login, error) {
+	if s.logins == nil {
+		return surface.Login{}, errors.New("no logins here")
+	}
+	return s.logins.begin(a.Principal, target)
+}
+
+func (s *script) LoginPending(context.Context, surface.Agent, string) bool {
+	return s.logins != nil && !s.logins.over.Load()
+}
 
 func (s *script) Explain(error) surface.Problem { return s.problem }
 

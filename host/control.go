@@ -60,6 +60,25 @@ func (h *Host) Release(k Key) {
 	}
 }
 
+// ReleaseAccount ends all connections of an account, whatever their session, and
+// forgets them, as when the account was logged out. Requests in flight finish.
+func (h *Host) ReleaseAccount(k Key) {
+	k = k.normal()
+	h.mu.Lock()
+	var gone []Key
+	if reg := h.servers[k.Server]; reg != nil {
+		for have := range reg.units {
+			if have.Principal == k.Principal && have.Account == k.Account {
+				gone = append(gone, have)
+			}
+		}
+	}
+	h.mu.Unlock()
+	for _, have := range gone {
+		h.Release(have)
+	}
+}
+
 func (h *Host) named(name string) ([]*unit, error) {
 	h.mu.Lock()
 	reg := h.servers[name]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/upstream"
 )
 
 // Errors that callers branch on. Those that reach a user come wrapped in an *Error
@@ -33,6 +34,8 @@ var (
 	ErrDisabled = errors.New("disabled")
 	// ErrBusy: every place for a child process is taken by a server in use.
 	ErrBusy = errors.New("too many servers are in use at once")
+	// ErrTransport: the connection to the server failed.
+	ErrTransport = upstream.ErrTransport
 	// ErrClosed: the host was closed.
 	ErrClosed = errors.New("the host is closed")
 )
@@ -52,12 +55,18 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	msg := e.WithoutHint()
+	if e.Hint != "" {
+		msg += "; " + e.Hint
+	}
+	return msg
+}
+
+// WithoutHint is the message without the next step.
+func (e *Error) WithoutHint() string {
 	msg := strings.TrimPrefix(e.Err.Error(), e.Server+": ")
 	if e.Op != "" {
 		msg = e.Op + " " + e.Server + ": " + msg
-	}
-	if e.Hint != "" {
-		msg += "; " + e.Hint
 	}
 	return msg
 }

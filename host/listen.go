@@ -8,6 +8,10 @@ import (
 	"github.com/usher-mcp/usher/upstream"
 )
 
+// Subscription says of which changes a caller wants to hear, see
+// [upstream.Subscription].
+type Subscription = upstream.Subscription
+
 // heard takes in a notification that belongs to no request.
 func (u *unit) heard(m wire.Message) {
 	switch m.Method {

@@ -83,7 +83,7 @@ func (h *Host) Status() Status {
 	}
 	h.mu.Unlock()
 	for _, srv := range bare {
-		out.Servers = append(out.Servers, h.newUnitStatus(srv))
+		out.Servers = append(out.Servers, h.newUnitStatus(Key{Server: srv.Name}.normal(), srv))
 	}
 	for _, u := range units {
 		out.Servers = append(out.Servers, u.status())
@@ -94,19 +94,54 @@ func (h *Host) Status() Status {
 	return out
 }
 
+// StatusOf returns the state of every registered server for one principal: of the
+// connections of that principal, or of a server to which it has none yet.
+func (h *Host) StatusOf(principal string) []ServerStatus {
+	principal = Key{Principal: principal}.normal().Principal
+	h.mu.Lock()
+	var bare []config.Server
+	var units []*unit
+	for _, reg := range h.servers {
+		own := false
+		for k, u := range reg.units {
+			if k.Principal == principal {
+				units = append(units, u)
+				own = own || k.Account == "" && k.Lane == ""
+			}
+		}
+		if !own {
+			bare = append(bare, *reg.srv)
+		}
+	}
+	h.mu.Unlock()
+	out := make([]ServerStatus, 0, len(bare)+len(units))
+	for _, srv := range bare {
+		out = append(out, h.newUnitStatus(Key{Principal: principal, Server: srv.Name}, srv))
+	}
+	for _, u := range units {
+		out = append(out, u.status())
+	}
+	slices.SortFunc(out, func(a, b ServerStatus) int {
+		return cmp.Or(compareNames(a.Name, a.Account, b.Name, b.Account), cmp.Compare(a.Lane, b.Lane))
+	})
+	return out
+}
+
 func compareNames(name, account, otherName, otherAccount string) int {
 	return cmp.Or(cmp.Compare(name, otherName), cmp.Compare(account, otherAccount))
 }
 
 // newUnitStatus is the state of a server that nobody has asked for yet.
-func (h *Host) newUnitStatus(srv config.Server) ServerStatus {
+func (h *Host) newUnitStatus(k Key, srv config.Server) ServerStatus {
 	s := ServerStatus{
 		Name: srv.Name, State: Disconnected, Transport: string(srv.Transport), Lazy: srv.IsLazy(), Circuit: string(closed),
 	}
 	if srv.Problem != nil {
 		s.State, s.LastError = Failed, srv.Problem.Error()
 	}
-	k := Key{Server: srv.Name}.normal()
+	if k.Principal != Local {
+		s.Principal = k.Principal
+	}
 	s.addCatalog(h.opt.Memory.Tools(h.life, k, srv.Digest()))
 	s.addAuth(h, k, srv)
 	return s

@@ -101,6 +101,13 @@ func (s *accounts) add(k Key, dial func(Key) line) *accountState {
 	return sc
 }
 
+// keep drops the accounts for which ok is false.
+func (s *accounts) keep(ok func(accountID) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.all, func(id accountID, _ *accountState) bool { return !ok(id) })
+}
+
 // ofServer returns the accounts at a server.
 func (s *accounts) ofServer(server string) []*accountState {
 	s.mu.RLock()
@@ -210,6 +217,13 @@ func (g *Gate) Relogin(k Key) {
 	}
 	sc.tools.Store(nil)
 	sc.confirm.Store(0)
+}
+
+// Drop forgets what is kept in memory about one account, as when it was logged out
+// or nobody used it for long.
+func (g *Gate) Drop(k Key) {
+	id := g.accounts.id(k)
+	g.accounts.keep(func(have accountID) bool { return have != id })
 }
 
 // Forget drops everything that is kept of a server's answers, for when it was

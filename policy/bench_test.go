@@ -91,7 +91,7 @@ func BenchmarkTools(b *testing.B) {
 	g := openGate(b, h, nil, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := g.Tools(context.Background(), Key{Server: "s"}); err != nil {
+		if _, err := g.Tools(context.Background(), Caller{}, Key{Server: "s"}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -106,13 +106,13 @@ func BenchmarkFirstTools(b *testing.B) {
 	}
 	g := openGate(b, h, nil, nil)
 	ctx := context.Background()
-	if _, err := g.Tools(ctx, Key{Server: "s"}); err != nil {
+	if _, err := g.Tools(ctx, Caller{}, Key{Server: "s"}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		g.Forget("s")
-		if _, err := g.Tools(ctx, Key{Server: "s"}); err != nil {
+		if _, err := g.Tools(ctx, Caller{}, Key{Server: "s"}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -121,7 +121,7 @@ func TestNothingBypassesADenyRule(t *testing.T) {
 				var req Request
 				req.Method, req.Params = wire.MethodToolsCall, c.Params
 				if tt.name != "header and body differ in case" {
-					if _, err := g.Do(t.Context(), c.Key, req); err == nil {
+					if _, err := g.Do(t.Context(), Caller{}, c.Key, req); err == nil {
 						t.Error("Do let it through")
 					}
 				}
@@ -148,7 +148,7 @@ func TestDenyRulesCatchLookAlikes(t *testing.T) {
 		if tt.server == "" {
 			tt.server = "github"
 		}
-		err := g.Allowed(t.Context(), Key{Server: tt.server, Account: tt.account}, tt.tool)
+		err := g.Allowed(t.Context(), Caller{}, Key{Server: tt.server, Account: tt.account}, tt.tool)
 		if !errors.Is(err, ErrDenied) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -165,11 +165,11 @@ func TestAllowRulesAreExact(t *testing.T) {
 		if tt.server == "" {
 			tt.server = "github"
 		}
-		if err := g.Allowed(t.Context(), Key{Server: tt.server, Account: tt.account}, tt.tool); !errors.Is(err, ErrDenied) {
+		if err := g.Allowed(t.Context(), Caller{}, Key{Server: tt.server, Account: tt.account}, tt.tool); !errors.Is(err, ErrDenied) {
 			t.Errorf("%s: %q is taken for delete_repo", tt.name, tt.tool)
 		}
 	}
-	if err := g.Allowed(t.Context(), Key{Server: "github"}, "delete_repo"); err != nil {
+	if err := g.Allowed(t.Context(), Caller{}, Key{Server: "github"}, "delete_repo"); err != nil {
 		t.Error(err)
 	}
 }
@@ -180,7 +180,7 @@ func TestMethodBypass(t *testing.T) {
 	for _, method := range []string{"Tools/Call", "tools/call ", "tools_call", "tools\u200b/call", "tools/cаll", "tools%2fcall", "TOOLS/CALL"} {
 		var req Request
 		req.Method, req.Params = method, []byte(`{"name":"delete_repo"}`)
-		if _, err := g.Do(t.Context(), Key{Server: "github"}, req); err == nil {
+		if _, err := g.Do(t.Context(), Caller{}, Key{Server: "github"}, req); err == nil {
 			t.Errorf("%q was let through", method)
 		}
 	}
@@ -213,7 +213,7 @@ func TestRenamesReachTheServer(t *testing.T) {
 			t.Errorf("sent %s, want %s", got, want[i])
 		}
 	}
-	l, err := g.Tools(t.Context(), Key{Server: "files"})
+	l, err := g.Tools(t.Context(), Caller{}, Key{Server: "files"})
 	if err != nil || len(l.Tools) != 2 || l.Tools[0].Name != "store" || l.Tools[0].Own != "write" || string(l.Tools[0].Definition) != simpleTool("write") {
 		t.Errorf("listed %+v, %v", l.Tools, err)
 	}

@@ -60,7 +60,7 @@ func (w *cacheWorld) did(method, params string) Result {
 	if params != "" {
 		req.Params = []byte(params)
 	}
-	res, err := w.g.Do(w.Context(), Key{Server: "s"}, req)
+	res, err := w.g.Do(w.Context(), Caller{}, Key{Server: "s"}, req)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestCacheIsPrivateUnlessPublic(t *testing.T) {
 	} {
 		inCacheWorld(t, extra, func(w *cacheWorld) {
 			for i, k := range keys {
-				w.check(fmt.Sprint(extra, k), w.asked(Call{Key: k, Tool: "x"}), i == 0 || !shared)
+				w.check(fmt.Sprint(extra, k), w.asked(Call{Caller: As(k.Principal), Key: k, Tool: "x"}), i == 0 || !shared)
 			}
 			w.check("another lane", w.asked(Call{Key: Key{Server: "s", Lane: "2"}, Tool: "x"}), false)
 			w.check("another server", w.asked(callOf("t", "x")), true)
@@ -274,7 +274,7 @@ func TestStaleListsStandIn(t *testing.T) {
 			w.failed = final
 			var req Request
 			req.Method = wire.MethodPromptsList
-			if _, err := w.g.Do(w.Context(), Key{Server: "s"}, req); err == nil {
+			if _, err := w.g.Do(w.Context(), Caller{}, Key{Server: "s"}, req); err == nil {
 				t.Errorf("a list stands in for %v", final)
 			}
 		}

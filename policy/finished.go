@@ -33,6 +33,7 @@ const (
 // Finished is a call of a tool, or the use of a prompt or resource, that has ended:
 // for events, metrics and the audit trail.
 type Finished struct {
+	Caller  Caller
 	Key     Key
 	Method  string
 	Tool    string // or the name of the prompt, or the URI of the resource
@@ -47,24 +48,42 @@ type Finished struct {
 
 func finished(c *Call, took time.Duration, res Result, err error) Finished {
 	return Finished{
-		Key: c.Key, Method: wire.MethodToolsCall, Tool: c.Tool, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
+		Caller: c.Caller, Key: c.Key, Method: wire.MethodToolsCall, Tool: c.Tool, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
 		Bytes: len(res.Raw), Err: err, arguments: c.Arguments, params: c.Params,
 	}
 }
 
 // used is finished for a request that is no tool call.
-func used(k Key, req Request, took time.Duration, res Result, err error) Finished {
+func used(c Caller, k Key, req Request, took time.Duration, res Result, err error) Finished {
 	p, _ := wire.ReadParams(req.Params) // what cannot be read was refused
 	name, _ := p.NameFor(req.Method)
 	return Finished{
-		Key: k, Method: req.Method, Tool: name, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
+		Caller: c, Key: k, Method: req.Method, Tool: name, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
 		Bytes: len(res.Raw), Err: err, params: req.Params,
 	}
 }
 
+// refused records that a request was refused before it reached a server.
+func (g *Gate) refused(c *Caller, k Key, method, name string, err error) {
+	if g.opt.OnCall != nil && isRefusal(err) {
+		g.opt.OnCall(Finished{Caller: *c, Key: k, Method: method, Tool: name, Outcome: outcome(Result{}, err), Began: time.Now(), Err: err})
+	}
+}
+
+// isRefusal reports whether the gate refused a request, so that it is recorded
+// whatever its method. Names that nobody uses are not refusals.
+func isRefusal(err error) bool {
+	return isHidden(err) || errors.Is(err, ErrDenied) || errors.Is(err, ErrBudget) || errors.Is(err, ErrSchemaChanged)
+}
+
+func isHidden(err error) bool {
+	var unknown *UnknownError
+	return errors.As(err, &unknown) && unknown.hidden
+}
+
 func outcome(res Result, err error) string {
 	switch {
-	case errors.Is(err, ErrDenied):
+	case err != nil && isHidden(err), errors.Is(err, ErrDenied):
 		return OutcomeDenied
 	case errors.Is(err, ErrBudget):
 		return OutcomeBudget

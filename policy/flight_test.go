@@ -47,7 +47,7 @@ func TestIdenticalCallsCollapse(t *testing.T) {
 				}
 			})
 			wg.Go(func() { // somebody else's call is not theirs
-				if _, err := w.g.Call(w.Context(), Call{Key: Key{Server: "s", Principal: "ann"}, Tool: "x", Arguments: []byte(`{"a":2}`)}); err != nil {
+				if _, err := w.g.Call(w.Context(), Call{Caller: As("ann"), Key: Key{Server: "s"}, Tool: "x", Arguments: []byte(`{"a":2}`)}); err != nil {
 					t.Error(err)
 				}
 			})

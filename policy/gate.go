@@ -35,8 +35,13 @@ type Options struct {
 	Lock *Lock
 	// CacheBytes bounds all cached results together. Default [DefaultCache].
 	CacheBytes int64
+	// Accounts knows which named accounts exist. Nil: every name does.
+	Accounts Accounts
+	// Logins starts and completes logins. Nil: a person has to do that elsewhere.
+	Logins Logins
 	// OnCall hears of every call of a tool and use of a prompt or resource when it
-	// has ended. It must not block. Default: nobody does, and nothing is measured.
+	// has ended, and of every refusal of any request. It must not block. Default:
+	// nobody does, and nothing is measured.
 	OnCall func(Finished)
 	// OnNote hears once of each tool that is new, changed, renamed or gone. It
 	// must not block. Default: they are logged only.
@@ -53,9 +58,11 @@ type line interface {
 	Forget()
 }
 
-// Gate is what every call passes. All methods may be used concurrently.
+// Gate is the only way to a server: every verb takes the [Caller] it is for and
+// begins with the same decision, see allow.go. All methods may be used concurrently.
 type Gate struct {
 	dial    func(Key) line
+	fleet   fleet // nil in tests that only call
 	store   vault.Store
 	opt     Options
 	started time.Time
@@ -66,12 +73,15 @@ type Gate struct {
 	accounts accounts
 	cache    *cache
 	flights  flights
+	pages    pages
 }
 
 // NewGate returns a gate in front of h. What it has to keep goes to store; without
 // one it is kept for the life of the gate. Close it, before the store.
 func NewGate(h *host.Host, store vault.Store, opt *Options) *Gate {
-	return newGate(func(k Key) line { return h.Line(k) }, store, opt)
+	g := newGate(func(k Key) line { return h.Line(k) }, store, opt)
+	g.fleet = h
+	return g
 }
 
 func newGate(dial func(Key) line, store vault.Store, opt *Options) *Gate {
@@ -104,6 +114,7 @@ func (g *Gate) Configure(c *config.Config) {
 	r.number = g.made.Add(1)
 	g.rules.Store(r)
 	g.budgets.configure(c.Usher.Budgets)
+	g.accounts.keep(func(id accountID) bool { return r.servers[id.server] != nil || g.fleet == nil })
 }
 
 // Register adds the options of one server that no file has, or replaces them.
@@ -127,7 +138,8 @@ func (g *Gate) Close(ctx context.Context) {
 
 // Call is one call of a tool.
 type Call struct {
-	Key Key
+	Caller Caller
+	Key    Key // its Principal is the Caller's
 	// Tool is the name of the tool, as listed or as the server itself calls it.
 	Tool string
 	// Arguments are raw JSON; nil stands for {}.
@@ -168,6 +180,7 @@ type Result struct {
 // [ErrSchemaChanged]; a *wire.Error is an answer of the server or says that the
 // params are ambiguous; the rest are errors of host.
 func (g *Gate) Call(ctx context.Context, c Call) (Result, error) {
+	c.Key = c.Caller.own(c.Key)
 	if g.opt.OnCall == nil {
 		return g.call(ctx, &c)
 	}
@@ -182,7 +195,7 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	if c.Tool == "" {
 		return Result{}, wire.Errorf(wire.CodeInvalidParams, "the call names no tool")
 	}
-	tool, err := g.allow(ctx, c.Key, c.Tool)
+	tool, err := g.allow(ctx, &c.Caller, c.Key, needTool, c.Tool)
 	if err != nil {
 		return Result{}, err
 	}
@@ -194,7 +207,7 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	if err := g.budgets.charge(ctx, q.account.server.budget(g.budgets, c.Key.Server)); err != nil {
 		return Result{}, err
 	}
-	if err := g.checkPin(ctx, q.account, c.Key, tool); err != nil {
+	if err := g.checkPin(ctx, q.account, c, tool); err != nil {
 		return Result{}, err
 	}
 	if res, ok := g.lookup(&q); ok {
@@ -203,26 +216,38 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	return g.forward(ctx, &q)
 }
 
-// Do sends a request that is no tool call, if the server may be used, and answers
-// from the cache where the server allowed it. A tools/call goes the way of Call.
-func (g *Gate) Do(ctx context.Context, k Key, req Request) (Result, error) {
+// Do sends a request that is no tool call, if the caller may, and answers from the
+// cache where the server allowed it. A tools/call goes the way of Call.
+func (g *Gate) Do(ctx context.Context, c Caller, k Key, req Request) (Result, error) {
+	k = c.own(k)
 	switch {
 	case req.Method == wire.MethodToolsCall:
-		return g.doCall(ctx, k, req)
+		return g.doCall(ctx, c, k, req)
 	case fold(req.Method) == fold(wire.MethodToolsCall):
 		return Result{}, wire.Errorf(wire.CodeMethodNotFound, "%q is no method; tools/call may have been meant", req.Method)
 	}
-	if g.opt.OnCall == nil || req.Method != wire.MethodPromptsGet && req.Method != wire.MethodResourcesRead {
-		return g.do(ctx, k, req)
+	if g.opt.OnCall == nil {
+		return g.send(ctx, &c, k, req)
 	}
 	began := time.Now()
-	res, err := g.do(ctx, k, req)
-	g.opt.OnCall(used(k, req, time.Since(began), res, err))
+	res, err := g.send(ctx, &c, k, req)
+	if req.Method == wire.MethodPromptsGet || req.Method == wire.MethodResourcesRead || err != nil && isRefusal(err) {
+		g.opt.OnCall(used(c, k, req, time.Since(began), res, err))
+	}
 	return res, err
 }
 
-func (g *Gate) do(ctx context.Context, k Key, req Request) (Result, error) {
-	if _, err := g.allow(ctx, k, ""); err != nil {
+// send also filters what a server lists.
+func (g *Gate) send(ctx context.Context, c *Caller, k Key, req Request) (Result, error) {
+	res, err := g.do(ctx, c, k, req)
+	if err == nil && req.Method == wire.MethodToolsList {
+		res.Raw, err = g.toolsPage(ctx, c, k, res.Raw)
+	}
+	return res, err
+}
+
+func (g *Gate) do(ctx context.Context, c *Caller, k Key, req Request) (Result, error) {
+	if _, err := g.allow(ctx, c, k, needOf(req.Method), ""); err != nil {
 		return Result{}, err
 	}
 	q := &query{key: k, request: req, account: g.account(k), topic: topic{k.Server, req.Method, ""}}
@@ -233,47 +258,15 @@ func (g *Gate) do(ctx context.Context, k Key, req Request) (Result, error) {
 	return g.forward(ctx, q)
 }
 
-func (g *Gate) doCall(ctx context.Context, k Key, req Request) (Result, error) {
+func (g *Gate) doCall(ctx context.Context, c Caller, k Key, req Request) (Result, error) {
 	p, werr := req.Read.Params(req.Params)
 	if werr != nil {
 		return Result{}, werr
 	}
 	return g.Call(ctx, Call{
-		Key: k, Tool: p.Name, Params: req.Params, Read: wire.ReadingOf(req.Params, p), Timeout: req.Timeout,
+		Caller: c, Key: k, Tool: p.Name, Params: req.Params, Read: wire.ReadingOf(req.Params, p), Timeout: req.Timeout,
 		OnNotification: req.OnNotification, OnRequest: req.OnRequest, Answer: req.Answer,
 	})
-}
-
-// Allowed says whether a tool may be used, or with an empty tool whether the
-// server may be started and listed. It asks the rules and the hook, nobody else.
-func (g *Gate) Allowed(ctx context.Context, k Key, tool string) error {
-	_, err := g.allow(ctx, k, tool)
-	return err
-}
-
-// allow returns the server's own name of the tool.
-func (g *Gate) allow(ctx context.Context, k Key, tool string) (string, error) {
-	r := g.rules.Load()
-	var v verdict
-	if sc := g.accounts.find(k); sc != nil {
-		v = sc.decide(r, tool)
-	} else {
-		v = r.decide(k.Server, k.Account, tool)
-	}
-	if v.denied != nil {
-		return "", v.denied
-	}
-	if g.opt.Hook == nil {
-		return v.tool, nil
-	}
-	d := g.opt.Hook(ctx, k.Server, v.tool)
-	if d.Allow {
-		return v.tool, nil
-	}
-	if d.Reason == "" {
-		d.Reason = "the program's own policy says no"
-	}
-	return "", &DeniedError{Server: k.Server, Account: k.Account, Tool: tool, Reason: d.Reason}
 }
 
 // CacheStats counts what the cache did.

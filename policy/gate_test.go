@@ -66,7 +66,7 @@ func TestCallPassesThrough(t *testing.T) {
 	result := `{ "content" : [ {"type":"new-kind","n":9007199254740993} ], "zzz":1.0 }`
 	var got host.Request
 	h.do = func(_ context.Context, k host.Key, req host.Request) ([]byte, error) {
-		if k != (host.Key{Server: "s", Account: "a", Lane: "7"}) {
+		if k != (host.Key{Principal: "local", Server: "s", Account: "a", Lane: "7"}) {
 			t.Errorf("key %+v", k)
 		}
 		got = req
@@ -115,10 +115,10 @@ func TestListing(t *testing.T) {
 	g := openGate(t, h, nil, &Options{Config: configOf(nil, []string{"s/wipe"}, config.Server{
 		Name: "s", Tools: config.ToolRules{Rename: map[string]string{"read": "write"}},
 	})})
-	if _, ok, err := g.Known(t.Context(), Key{Server: "s"}); ok || err != nil || h.lists.Load() != 0 {
+	if _, ok, err := g.Known(t.Context(), Caller{}, Key{Server: "s"}); ok || err != nil || h.lists.Load() != 0 {
 		t.Errorf("known before the server was asked: %v, %v", ok, err)
 	}
-	l, err := g.Tools(t.Context(), Key{Server: "s"})
+	l, err := g.Tools(t.Context(), Caller{}, Key{Server: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,18 +134,18 @@ func TestListing(t *testing.T) {
 	if string(l.Tools[0].Definition) != simpleTool("read") || len(l.Catalog.Tools) != 6 {
 		t.Error("a definition was changed")
 	}
-	if version, err := g.Version(t.Context(), Key{Server: "s"}); err != nil || version != l.Version {
+	if version, err := g.Version(t.Context(), Caller{}, Key{Server: "s"}); err != nil || version != l.Version {
 		t.Errorf("version %q, %v; want %q", version, err, l.Version)
 	}
-	again, ok, err := g.Known(t.Context(), Key{Server: "s"})
+	again, ok, err := g.Known(t.Context(), Caller{}, Key{Server: "s"})
 	if !ok || err != nil || len(again.Tools) != 2 || h.lists.Load() != 1 {
 		t.Errorf("%v, %v, %v", again.Tools, ok, err)
 	}
 	g.Configure(configOf(nil, []string{"s"}))
-	if _, err := g.Tools(t.Context(), Key{Server: "s"}); !errors.Is(err, ErrDenied) {
+	if _, err := g.Tools(t.Context(), Caller{}, Key{Server: "s"}); !errors.Is(err, ErrDenied) {
 		t.Errorf("%v, want ErrDenied", err)
 	}
-	if version, err := g.Version(t.Context(), Key{Server: "s"}); !errors.Is(err, ErrDenied) || version != "" {
+	if version, err := g.Version(t.Context(), Caller{}, Key{Server: "s"}); !errors.Is(err, ErrDenied) || version != "" {
 		t.Errorf("version %q, %v, want ErrDenied", version, err)
 	}
 }
@@ -161,7 +161,7 @@ func TestPromptsAndResourcesAreHeardOf(t *testing.T) {
 	} {
 		req := Request{}
 		req.Method, req.Params = method, []byte(params)
-		if _, err := g.Do(t.Context(), Key{Server: "s"}, req); err != nil {
+		if _, err := g.Do(t.Context(), Caller{}, Key{Server: "s"}, req); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -190,7 +190,7 @@ func TestFinished(t *testing.T) {
 		{err: wire.Errorf(1, "x"), outcome: OutcomeError},
 	} {
 		h.do = func(context.Context, host.Key, host.Request) ([]byte, error) { return []byte(tt.result), tt.err }
-		_, _ = g.Call(t.Context(), Call{Key: Key{Server: "s", Principal: "ann", Account: "w"}, Tool: "x", Params: []byte(`{"name":"x","arguments":{ }}`)})
+		_, _ = g.Call(t.Context(), Call{Caller: As("ann"), Key: Key{Server: "s", Account: "w"}, Tool: "x", Params: []byte(`{"name":"x","arguments":{ }}`)})
 		if last.Outcome != tt.outcome {
 			t.Errorf("%s %v: %s, want %s", tt.result, tt.err, last.Outcome, tt.outcome)
 		}
@@ -222,7 +222,7 @@ func TestGateUnderConcurrency(t *testing.T) {
 		wg.Go(func() {
 			for j := range 200 {
 				k := Key{Server: fmt.Sprint("s", j%3), Principal: fmt.Sprint("p", i%2)}
-				_, _ = g.Call(context.Background(), Call{Key: k, Tool: string(rune('a' + j%4)), Arguments: fmt.Appendf(nil, `{"j":%d}`, j%5)})
+				_, _ = g.Call(context.Background(), Call{Caller: As(k.Principal), Key: k, Tool: string(rune('a' + j%4)), Arguments: fmt.Appendf(nil, `{"j":%d}`, j%5)})
 				switch j % 50 {
 				case 10:
 					h.setTools(simpleTool("a"), simpleTool("b"), described("c", fmt.Sprint(j)))
@@ -233,7 +233,7 @@ func TestGateUnderConcurrency(t *testing.T) {
 				case 40:
 					g.Forget(k.Server)
 				case 45:
-					_, _ = g.Tools(context.Background(), k)
+					_, _ = g.Tools(context.Background(), As(k.Principal), k)
 					_ = g.CacheStats()
 					_ = g.Budgets()
 				}
@@ -262,7 +262,7 @@ func FuzzCall(f *testing.F) {
 		var req Request
 		req.Method, req.Params = wire.MethodToolsCall, params
 		for range 2 {
-			_, _ = g.Do(t.Context(), Key{Server: "github"}, req)
+			_, _ = g.Do(t.Context(), Caller{}, Key{Server: "github"}, req)
 		}
 		for _, sent := range h.log() {
 			p, err := wire.ReadParams([]byte(strings.TrimPrefix(sent, "tools/call ")))

@@ -293,3 +293,17 @@ func (p *pin) accept() bool {
 	p.seen, p.Pending = *p.Pending, nil
 	return true
 }
+
+// startFrom takes over the pins of the tools in set, and reports whether there were
+// any.
+func (r *pinRecord) startFrom(base *pinRecord, set *toolset) bool {
+	for name, p := range base.Tools {
+		if set.named[name] == nil || r.Tools[name] != nil {
+			continue
+		}
+		own := *p
+		own.Pending, own.Gone = nil, nil
+		r.Tools[name] = &own
+	}
+	return len(r.Tools) > 0
+}

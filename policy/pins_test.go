@@ -62,7 +62,7 @@ func inPinWorld(t *testing.T, cfg *config.Config, tools []string, test func(w *p
 
 func (w *pinWorld) list() map[string]string {
 	w.Helper()
-	l, err := w.g.Tools(w.Context(), Key{Server: "s"})
+	l, err := w.g.Tools(w.Context(), Caller{}, Key{Server: "s"})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -199,16 +199,46 @@ func TestPinModes(t *testing.T) {
 	}
 }
 
-func TestPinsArePerPrincipalAndAccount(t *testing.T) {
+func TestPinsArePerPrincipalAndServer(t *testing.T) {
 	inPinWorld(t, nil, []string{described("a", "old")}, func(w *pinWorld) {
 		w.becomes(described("a", "new"))
-		for _, k := range []Key{{Server: "s", Principal: "ann"}, {Server: "s", Account: "work"}, {Server: "t"}} {
-			if _, err := w.g.Call(w.Context(), Call{Key: k, Tool: "a"}); err != nil {
+		for _, k := range []Key{{Server: "s", Principal: "ann"}, {Server: "t"}} {
+			if _, err := w.g.Call(w.Context(), Call{Caller: As(k.Principal), Key: k, Tool: "a"}); err != nil {
 				t.Errorf("%+v sees the tool for the first time: %v", k, err)
 			}
 		}
 		if err := w.call("a"); !errors.Is(err, ErrSchemaChanged) {
 			t.Error(err)
+		}
+	})
+}
+
+// TestNewAccountStartsFromPins: a label that was never used is no way past the pins
+// of the server; later the two are apart.
+func TestNewAccountStartsFromPins(t *testing.T) {
+	inPinWorld(t, nil, []string{described("a", "old"), described("b", "same")}, func(w *pinWorld) {
+		work := func(tool string) error {
+			_, err := w.g.Call(w.Context(), Call{Key: Key{Server: "s", Account: "work"}, Tool: tool})
+			return err
+		}
+		w.becomes(described("a", "new"), described("b", "same"), described("c", "added"))
+		if err := work("a"); !errors.Is(err, ErrSchemaChanged) {
+			t.Errorf("a new account uses the changed tool: %v", err)
+		}
+		for _, tool := range []string{"b", "c"} {
+			if err := work(tool); err != nil {
+				t.Errorf("%s: %v", tool, err)
+			}
+		}
+		pins := NewPins(w.store, "local")
+		if _, err := pins.Accept(w.Context(), "s@work", "a", ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := work("a"); err != nil {
+			t.Errorf("after it was accepted for the account: %v", err)
+		}
+		if err := w.call("a"); !errors.Is(err, ErrSchemaChanged) {
+			t.Errorf("it was accepted for the account only: %v", err)
 		}
 	})
 }

@@ -93,7 +93,7 @@ func TestHook(t *testing.T) {
 	if diff := cmp.Diff([]string{"s/a", "s/b"}, asked); diff != "" {
 		t.Errorf("asked (-want +got)\n%s", diff)
 	}
-	l, err := g.Tools(t.Context(), Key{Server: "s"})
+	l, err := g.Tools(t.Context(), Caller{}, Key{Server: "s"})
 	if err != nil || len(l.Tools) != 1 || l.Tools[0].Name != "alpha" {
 		t.Errorf("listed %+v, %v", l.Tools, err)
 	}
@@ -104,7 +104,7 @@ func TestConfigureAndRegisterTakeEffect(t *testing.T) {
 	key := Key{Server: "s"}
 	check := func(when string, denied bool) {
 		t.Helper()
-		if err := g.Allowed(t.Context(), key, "x"); errors.Is(err, ErrDenied) != denied {
+		if err := g.Allowed(t.Context(), Caller{}, key, "x"); errors.Is(err, ErrDenied) != denied {
 			t.Errorf("%s: %v", when, err)
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -53,6 +55,9 @@ type toolset struct {
 type allowedTools struct {
 	by    *rules
 	tools []Tool
+
+	mu     sync.Mutex // guards scoped
+	scoped map[string][]Tool
 }
 
 type knownTool struct {
@@ -73,57 +78,71 @@ const (
 	confirmExpired = time.Minute
 )
 
-// Tools lists what a server offers, up to date where it can be asked.
-func (g *Gate) Tools(ctx context.Context, k Key) (Listing, error) {
-	if _, err := g.allow(ctx, k, ""); err != nil {
+// Tools lists what a server offers to a caller, up to date where it can be asked.
+func (g *Gate) Tools(ctx context.Context, c Caller, k Key) (Listing, error) {
+	k = c.own(k)
+	if _, err := g.admit(ctx, &c, k, wire.MethodToolsList, ""); err != nil {
 		return Listing{}, err
 	}
 	sc := g.account(k)
-	c, err := g.line(sc, k).Tools(ctx)
+	cat, err := g.line(sc, k).Tools(ctx)
 	if err != nil {
 		return Listing{}, err
 	}
-	return g.listing(ctx, sc, k, c)
+	return g.listing(ctx, &c, sc, k, cat)
 }
 
 // Known is Tools from memory, without a connection; false when nothing is known.
-func (g *Gate) Known(ctx context.Context, k Key) (Listing, bool, error) {
-	if _, err := g.allow(ctx, k, ""); err != nil {
+func (g *Gate) Known(ctx context.Context, c Caller, k Key) (Listing, bool, error) {
+	k = c.own(k)
+	if _, err := g.allow(ctx, &c, k, needServer, ""); err != nil {
 		return Listing{}, false, err
 	}
+	return g.known(ctx, &c, k)
+}
+
+func (g *Gate) known(ctx context.Context, c *Caller, k Key) (Listing, bool, error) {
 	sc := g.account(k)
-	c, ok := g.line(sc, k).Cached()
+	cat, ok := g.line(sc, k).Cached()
 	if !ok {
 		return Listing{}, false, nil
 	}
-	l, err := g.listing(ctx, sc, k, c)
+	l, err := g.listing(ctx, c, sc, k, cat)
 	return l, err == nil, err
 }
 
-// Version is the revision that a server was last seen to speak, if it may be used;
-// empty when that is not known.
-func (g *Gate) Version(ctx context.Context, k Key) (string, error) {
-	if _, err := g.allow(ctx, k, ""); err != nil {
-		return "", err
-	}
-	c, _ := g.line(g.account(k), k).Cached()
-	return c.Version, nil
-}
-
-func (g *Gate) listing(ctx context.Context, sc *accountState, k Key, c host.Catalog) (Listing, error) {
+// listing is what of a catalog exists for the caller.
+func (g *Gate) listing(ctx context.Context, c *Caller, sc *accountState, k Key, cat host.Catalog) (Listing, error) {
 	r := g.rules.Load()
-	set, err := g.toolset(ctx, sc, k, c, sc.ruledBy(r).pins)
+	set, err := g.toolset(ctx, sc, k, cat, sc.ruledBy(r).pins)
 	if err != nil {
 		return Listing{}, err
 	}
-	return Listing{Catalog: c, Tools: g.hooked(ctx, k, set.under(r, k))}, nil
+	l := Listing{Catalog: cat, Tools: g.hooked(ctx, k, set.under(r, k, c.Scope))}
+	if c.Scope != nil {
+		l.Catalog.Tools, l.Public = nil, l.Public && !c.Scope.Narrow()
+	}
+	if !c.Scope.Whole(k.Server, k.Account) {
+		l.Prompts, l.Resources, l.Templates = nil, nil, nil
+	}
+	return l, nil
 }
 
-// under returns the tools that the rules allow. The slice is shared.
-func (t *toolset) under(r *rules, k Key) []Tool {
-	if a := t.allowed.Load(); a != nil && a.by == r {
+// under returns the tools that the rules allow and that are in the scope. The slice
+// is shared.
+func (t *toolset) under(r *rules, k Key, scope *Scope) []Tool {
+	a := t.allowed.Load()
+	if a == nil || a.by != r {
+		a = t.allow(r, k)
+		t.allowed.Store(a)
+	}
+	if scope == nil {
 		return a.tools
 	}
+	return a.within(k, scope)
+}
+
+func (t *toolset) allow(r *rules, k Key) *allowedTools {
 	a := &allowedTools{by: r}
 	for _, known := range t.tools {
 		if known.name == "" {
@@ -139,8 +158,27 @@ func (t *toolset) under(r *rules, k Key) []Tool {
 			SchemaChanged: known.blocks(), Blocked: known.blocks() && t.mode == config.PinsBlock,
 		})
 	}
-	t.allowed.Store(a)
-	return a.tools
+	return a
+}
+
+// within returns the tools of a scope, computed once for each scope.
+func (a *allowedTools) within(k Key, scope *Scope) []Tool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if tools, ok := a.scoped[scope.key]; ok {
+		return tools
+	}
+	var tools []Tool
+	for _, t := range a.tools {
+		if scope.tool(k.Server, k.Account, t.Own) {
+			tools = append(tools, t)
+		}
+	}
+	if a.scoped == nil || len(a.scoped) >= limit.ScopedLists {
+		a.scoped = map[string][]Tool{}
+	}
+	a.scoped[scope.key] = tools
+	return tools
 }
 
 // hooked leaves out what the program's own policy forbids.
@@ -158,7 +196,8 @@ func (g *Gate) hooked(ctx context.Context, k Key, tools []Tool) []Tool {
 }
 
 // checkPin refuses a tool that differs from its pin, and one that does not exist.
-func (g *Gate) checkPin(ctx context.Context, sc *accountState, k Key, tool string) error {
+func (g *Gate) checkPin(ctx context.Context, sc *accountState, c *Call, tool string) error {
+	k := c.Key
 	mode := sc.ruledBy(g.rules.Load()).pins
 	set, err := g.current(ctx, sc, k, mode)
 	if err != nil || set == nil {
@@ -170,7 +209,7 @@ func (g *Gate) checkPin(ctx context.Context, sc *accountState, k Key, tool strin
 			return err
 		}
 		if known = set.named[tool]; known == nil {
-			return set.unknown(k.Server, tool)
+			return g.unknownTool(ctx, &c.Caller, k, c.Tool, false)
 		}
 	}
 	if mode != config.PinsBlock || !known.blocks() {
@@ -291,6 +330,10 @@ func newToolset(c host.Catalog, mode string, old *toolset) *toolset {
 func (g *Gate) observe(ctx context.Context, sc *accountState, k Key, set *toolset) error {
 	key := vault.Key{Kind: vault.KindPin, Principal: sc.id.principal, Name: scopeName(sc.id.server, sc.id.account)}
 	now := time.Now().UTC().Truncate(time.Millisecond)
+	base, err := g.basePins(ctx, sc)
+	if err != nil {
+		return err
+	}
 	var notes []Note
 	observe := func(old []byte) ([]byte, error) {
 		rec, err := decodePins(old)
@@ -299,6 +342,9 @@ func (g *Gate) observe(ctx context.Context, sc *accountState, k Key, set *toolse
 		}
 		sc.pins = old
 		seeded := g.opt.Lock.seed(key.Name, rec, now)
+		if old == nil && base != nil {
+			seeded = rec.startFrom(base, set) || seeded
+		}
 		write := false
 		if notes, write = set.compare(rec, now); !write && !seeded {
 			return nil, errNothing
@@ -327,6 +373,22 @@ func (g *Gate) observe(ctx context.Context, sc *accountState, k Key, set *toolse
 	return nil
 }
 
+// basePins are the pins that a named account starts from: those of the server. Nil
+// when it has a record of its own, or the server has none.
+func (g *Gate) basePins(ctx context.Context, sc *accountState) (*pinRecord, error) {
+	if sc.id.account == "" || sc.pins != nil {
+		return nil, nil
+	}
+	rec, err := g.store.Get(ctx, vault.Key{Kind: vault.KindPin, Principal: sc.id.principal, Name: sc.id.server})
+	if errors.Is(err, vault.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pins of %s: %w", sc.id.server, err)
+	}
+	return decodePins(rec.Data)
+}
+
 // compare fills in what the record says about each tool.
 func (t *toolset) compare(rec *pinRecord, now time.Time) (notes []Note, write bool) {
 	defs := make([]definition, len(t.tools))
@@ -351,25 +413,4 @@ func (g *Gate) tell(k Key, notes []Note) {
 			g.opt.OnNote(k, n)
 		}
 	}
-}
-
-// unknownTool says which names may have been meant. It is host.ErrUnknownTool.
-type unknownTool struct{ server, tool, near string }
-
-func (e *unknownTool) Error() string {
-	return fmt.Sprintf("%s has no tool named %s%s", e.server, config.Visible(e.tool), e.near)
-}
-
-func (e *unknownTool) Is(target error) bool { return target == host.ErrUnknownTool }
-
-func (t *toolset) unknown(server, tool string) error {
-	names := &config.Config{}
-	for _, known := range t.tools {
-		names.Servers = append(names.Servers, config.Server{Name: known.name})
-	}
-	e := &unknownTool{server: server, tool: tool}
-	if near := names.Nearest(tool); len(near) > 0 {
-		e.near = `; did you mean "` + strings.Join(near, `" or "`) + `"?`
-	}
-	return &host.Error{Server: server, Err: e}
 }

@@ -19,7 +19,7 @@ func thousand(b *testing.B) *rig {
 		servers = append(servers, config.Server{Name: name, Transport: config.TransportHTTP, URL: "http://127.0.0.1:1/mcp"})
 		known.tools[host.Key{Principal: local, Server: name}] = bigCatalog(50, i)
 	}
-	return start(b, servers, Options{}, func(_ *config.Config, o *host.Options) { o.Memory = known })
+	return start(b, servers, options{}, func(_ *config.Config, o *host.Options) { o.Memory = known })
 }
 
 func bench(b *testing.B, v View, a Agent, method, params string) {
@@ -46,10 +46,10 @@ func BenchmarkList(b *testing.B) {
 // BenchmarkFirstList is the price of a change: everything is prepared anew.
 func BenchmarkFirstList(b *testing.B) {
 	w := thousand(b)
-	sources := w.snapshot(b.Context(), Agent{Principal: local}, "").sources
+	sources := w.snapshot(b.Context(), (&endpoint{s: w.Surface}).agent(Agent{})).sources
 	b.ReportAllocs()
 	for b.Loop() {
-		newSnapshot(sources, selection{}, w.names, true)
+		newSnapshot(sources, false, w.names, true)
 	}
 }
 
@@ -86,8 +86,8 @@ func bigCatalogTools() []byte {
 // loopback interface at its end.
 func BenchmarkCall(b *testing.B) {
 	srv, _ := serve(b, "s", fake.Options{Versions: modernOnly})
-	w := start(b, []config.Server{srv}, Options{}, nil)
-	single, err := w.Server("s")
+	w := start(b, []config.Server{srv}, options{}, nil)
+	single, err := w.Server(b.Context(), modernAgent, "s")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -78,11 +79,11 @@ func (d *direct) list(ctx context.Context, a Agent, method string, p wire.Params
 
 // current is the snapshot after servers that were never listed have been asked.
 func (e *endpoint) current(ctx context.Context, a Agent, method string) *snapshot {
-	snap := e.s.snapshot(ctx, a, e.profile)
+	snap := e.s.snapshot(ctx, a)
 	for i := range snap.sources {
 		if snap.sources[i].lacks(method) {
 			e.s.learn(ctx, snap.sources, method)
-			return e.s.snapshot(ctx, a, e.profile)
+			return e.s.snapshot(ctx, a)
 		}
 	}
 	for i := range snap.sources {
@@ -94,21 +95,30 @@ func (e *endpoint) current(ctx context.Context, a Agent, method string) *snapsho
 }
 
 func (d *direct) call(ctx context.Context, a Agent, r Request, name string) ([]byte, error) {
-	if name == loginName && d.s.opt.Logins != nil {
+	if name == loginName && d.s.gate.CanLogin() {
 		args, _ := jsonx.Get(r.Params, "arguments")
 		return d.s.login(ctx, a, jsonx.GetText(args, "server"), jsonx.GetText(args, "redirect_url")), nil
 	}
 	snap := d.lookup(ctx, a, func(s *snapshot) bool { _, ok := s.tools.items[name]; return ok })
 	t, ok := snap.tools.items[name]
 	if !ok && d.s.askNamed(ctx, snap, wire.MethodToolsList, name) {
-		snap = d.s.snapshot(ctx, a, d.profile)
+		snap = d.s.snapshot(ctx, a)
 		t, ok = snap.tools.items[name]
 	}
 	if !ok {
+		d.s.missing(ctx, a, name)
 		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s%s", name, didYouMean(name, keys(snap.tools.items)))
 	}
 	r.Params = jsonx.Set(r.Params, "name", jsonx.Quote(t.name))
 	return d.s.forward(ctx, a, t.src.key, t.name, r)
+}
+
+// missing records a call of a tool that is not listed because it is denied.
+func (s *Surface) missing(ctx context.Context, a Agent, name string) {
+	s.gate.Missing(ctx, a.who, wire.MethodToolsCall, func(server, account string) (string, bool) {
+		tool, ok := strings.CutPrefix(name, s.names.shownPart(server, account))
+		return tool, ok && tool != ""
+	})
 }
 
 func (d *direct) prompt(ctx context.Context, a Agent, r Request, name string) ([]byte, error) {
@@ -122,12 +132,12 @@ func (d *direct) prompt(ctx context.Context, a Agent, r Request, name string) ([
 
 func (d *direct) findPrompt(ctx context.Context, a Agent, name string) (target, error) {
 	find := func(s *snapshot) bool { _, ok := s.prompts.items[name]; return ok }
-	snap := d.s.recent(ctx, a, d.profile)
+	snap := d.s.recent(ctx, a)
 	if !find(snap) {
 		snap = d.current(ctx, a, wire.MethodPromptsList)
 	}
 	if !find(snap) && d.s.askNamed(ctx, snap, wire.MethodPromptsList, name) {
-		snap = d.s.snapshot(ctx, a, d.profile)
+		snap = d.s.snapshot(ctx, a)
 	}
 	if !find(snap) {
 		return target{}, wire.Errorf(wire.CodeInvalidParams, "unknown prompt: %s%s", name, didYouMean(name, keys(snap.prompts.items)))
@@ -153,7 +163,7 @@ func (d *direct) readResource(ctx context.Context, a Agent, r Request, uri strin
 // resolve finds the server of an address; lists that are not known yet are read
 // first where the address is not in those that are.
 func (d *direct) resolve(ctx context.Context, a Agent, uri string) (target, error) {
-	snap := d.s.recent(ctx, a, d.profile)
+	snap := d.s.recent(ctx, a)
 	if len(snap.uris[uri]) == 1 {
 		return target{src: snap.uris[uri][0].src, name: uri}, nil
 	}
@@ -204,12 +214,12 @@ func (d *direct) Listen(ctx context.Context, a Agent, want Subscription, on func
 	l := &listener{
 		agent: a, want: want, on: on, ready: ready,
 		sums: func(ctx context.Context) lists3 {
-			snap := d.s.snapshot(ctx, a, d.profile)
+			snap := d.s.snapshot(ctx, a.now())
 			return lists3{snap.tools.sum, snap.prompts.sum, sum2(snap.resources.sum, snap.templates.sum)}
 		},
-		shows: func(k policy.Key) bool { return d.s.recent(ctx, a, d.profile).by[label(k.Server, k.Account)] != nil },
+		shows: func(k policy.Key) bool { return d.s.recent(ctx, a.now()).by[label(k.Server, k.Account)] != nil },
 		shown: func(k policy.Key, uri string) string {
-			snap := d.s.recent(ctx, a, d.profile)
+			snap := d.s.recent(ctx, a.now())
 			if src := snap.by[label(k.Server, k.Account)]; src != nil {
 				return snap.shownURI(src, uri)
 			}
@@ -233,7 +243,7 @@ func (d *direct) followAll(ctx context.Context, a Agent, uris []string, ready fu
 				ready()
 				return
 			}
-			d.s.keepListening(ctx, t.src.key, Subscription{URIs: []string{t.name}, Ready: ready}, func(m wire.Message) {
+			d.s.keepListening(ctx, a, t.src.key, Subscription{URIs: []string{t.name}, Ready: ready}, func(m wire.Message) {
 				if m.Method == wire.MethodNotifyUpdated {
 					on(updated(m, uri))
 				}

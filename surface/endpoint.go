@@ -6,6 +6,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
 )
 
 // endpoint is what the views on many servers have in common.
@@ -14,11 +15,16 @@ type endpoint struct {
 	profile string
 }
 
-// agent fills in the defaults.
+// agent fills in the defaults, and who the agent is for the gate.
 func (e *endpoint) agent(a Agent) Agent {
 	a.Principal = cmp.Or(a.Principal, local)
+	a.at = e
+	a.who = policy.Caller{Principal: a.Principal, Credential: a.Credential, Scope: e.s.scope(a, e.profile)}
 	return a
 }
+
+// now is the agent under the profiles of the moment, for what lasts.
+func (a *Agent) now() Agent { return a.at.agent(*a) }
 
 // Close ends what was held for the agent's lane.
 func (e *endpoint) Close(a Agent) { e.s.closeLane(e.agent(a)) }
@@ -33,7 +39,7 @@ func (e *endpoint) Notify(ctx context.Context, a Agent, method string, params []
 	}
 	var err error
 	for _, k := range l.olderOnes() {
-		if e := e.s.opt.Hosted.Notify(ctx, k, method, params); e != nil {
+		if e := e.s.gate.Notify(ctx, a.who, k, method, params); e != nil {
 			err = e // one server that is down must not keep the others from hearing
 		}
 	}
@@ -50,14 +56,14 @@ func (e *endpoint) serverInfo() []byte {
 // lookup returns the snapshot in which a name is found, up to date where an older
 // one does not have it.
 func (e *endpoint) lookup(ctx context.Context, a Agent, find func(*snapshot) bool) *snapshot {
-	snap := e.s.recent(ctx, a, e.profile)
+	snap := e.s.recent(ctx, a)
 	if find(snap) {
 		return snap
 	}
-	snap = e.s.snapshot(ctx, a, e.profile)
+	snap = e.s.snapshot(ctx, a)
 	if find(snap) {
 		return snap
 	}
 	e.s.learn(ctx, snap.sources, wire.MethodToolsList)
-	return e.s.snapshot(ctx, a, e.profile)
+	return e.s.snapshot(ctx, a)
 }

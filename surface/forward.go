@@ -25,7 +25,7 @@ func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool str
 	defer rt.done()
 	defer s.accompany(a, rt, &r)()
 	r.Params = s.params(a, rt.version, r.Params)
-	res, err := s.pass(ctx, rt.key, tool, &r)
+	res, err := s.pass(ctx, a, rt.key, tool, &r)
 	if err != nil {
 		return nil, k, s.asAnswer(err)
 	}
@@ -33,7 +33,7 @@ func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool str
 		return res.Raw, rt.key, nil
 	}
 	if rt.version == "" {
-		if version, err := s.gate.Version(ctx, rt.key); err == nil {
+		if version, err := s.gate.Version(ctx, a.who, rt.key); err == nil {
 			rt.version = version
 		}
 	}
@@ -44,16 +44,16 @@ func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool str
 }
 
 // pass hands the request to the gate.
-func (s *Surface) pass(ctx context.Context, k policy.Key, tool string, r *Request) (policy.Result, error) {
+func (s *Surface) pass(ctx context.Context, a Agent, k policy.Key, tool string, r *Request) (policy.Result, error) {
 	if r.Method == wire.MethodToolsCall {
 		return s.gate.Call(ctx, policy.Call{
-			Key: k, Tool: tool, Params: r.Params, Read: r.Read,
+			Caller: a.who, Key: k, Tool: tool, Params: r.Params, Read: r.Read,
 			OnNotification: r.OnNotification, OnRequest: r.OnRequest,
 		})
 	}
 	var q policy.Request
 	q.Method, q.Params, q.Read, q.OnNotification, q.OnRequest = r.Method, r.Params, r.Read, r.OnNotification, r.OnRequest
-	return s.gate.Do(ctx, k, q)
+	return s.gate.Do(ctx, a.who, k, q)
 }
 
 // params says to a modern server in `_meta` what an older agent said when its
@@ -84,34 +84,14 @@ func (s *Surface) asAnswer(err error) error {
 	if errors.As(err, &answer) {
 		return err
 	}
-	if p := s.Explain(err); p.Kind == KindUnknownTool {
+	switch p := s.Explain(err); p.Kind {
+	case KindUnknownTool:
 		return wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s", p.Text)
+	case KindUnsupported:
+		return wire.Errorf(wire.CodeMethodNotFound, "%s", p.Text)
 	}
 	return err
 }
 
-// Explain says what an error of a view means.
-func (s *Surface) Explain(err error) Problem {
-	p := s.opt.Hosted.Explain(err)
-	var denied *policy.DeniedError
-	var budget *policy.BudgetError
-	var changed *policy.ChangedError
-	var answer *wire.Error
-	switch {
-	case errors.As(err, &denied):
-		p = Problem{Kind: KindDenied, Server: label(denied.Server, denied.Account), Text: err.Error(), Next: denied.Hint()}
-	case errors.As(err, &budget):
-		p = Problem{Kind: KindBudget, Server: budget.Server, Text: err.Error(), Next: budget.Hint()}
-	case errors.As(err, &changed):
-		p = Problem{Kind: KindChanged, Server: label(changed.Server, changed.Account), Text: err.Error(), Next: changed.Hint()}
-	case p.Kind != KindOther:
-	case errors.Is(err, context.Canceled):
-		p.Kind = KindCancelled
-	case errors.As(err, &answer):
-		p.Kind = KindAnswer
-	}
-	if p.Text == "" {
-		p.Text = err.Error()
-	}
-	return p
-}
+// Explain says what an error of a view means to an agent.
+func (s *Surface) Explain(err error) Problem { return policy.Explain(err) }

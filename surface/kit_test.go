@@ -3,7 +3,6 @@ package surface
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -22,71 +21,13 @@ import (
 	"github.com/usher-mcp/usher/upstream"
 )
 
-// hosted is Hosted over a real host.
-type hosted struct {
-	*host.Host
-	accounts map[string][]string // labels by server
-}
+// labels are the named accounts of every principal, by server.
+type labels map[string][]string
 
-func (h *hosted) Servers(string) []Server {
-	var out []Server
-	for _, name := range h.Names() {
-		srv, ok := h.Server(name)
-		if !ok {
-			continue
-		}
-		for _, account := range append([]string{""}, h.accounts[name]...) {
-			out = append(out, Server{Name: name, Account: account, Description: srv.Title, Transport: string(srv.Transport), Eager: !srv.IsLazy(), Off: srv.Disabled || srv.Problem != nil})
-		}
-	}
-	return out
-}
+func (l labels) Labels(_, server string) []string { return l[server] }
 
-func (h *hosted) Status(_ context.Context, _, name string) []Status {
-	var out []Status
-	for _, s := range h.Host.Status().Servers {
-		if l := label(s.Name, s.Account); (name == "" || name == l) && s.Lane == "" {
-			out = append(out, Status{
-				Server: l, State: string(s.State), Transport: s.Transport, Version: s.ProtocolVersion, Tools: s.Tools,
-				Stale: s.Stale, NeedsLogin: s.Auth.NeedsLogin(), Next: s.Auth.Command, LastError: s.LastError,
-			})
-		}
-	}
-	return out
-}
-
-func (h *hosted) Listen(ctx context.Context, k policy.Key, want Subscription, on func(wire.Message)) error {
-	return h.Host.Listen(ctx, k, upstream.Subscription(want), on)
-}
-
-func (h *hosted) Explain(err error) Problem {
-	p := Problem{Text: err.Error()}
-	var e *host.Error
-	if errors.As(err, &e) {
-		p.Server, p.Next, p.RetryAfter = e.Server, e.Hint, e.RetryAfter
-	}
-	for _, k := range []struct {
-		is   error
-		kind Kind
-	}{
-		{host.ErrNeedsLogin, KindLogin},
-		{host.ErrUnknownServer, KindUnknownServer},
-		{host.ErrUnknownTool, KindUnknownTool},
-		{host.ErrOutcomeUnknown, KindUnknown},
-		{host.ErrHeldBack, KindOff},
-		{host.ErrDisabled, KindOff},
-		{host.ErrCircuitOpen, KindUnavailable},
-		{host.ErrEjected, KindUnavailable},
-		{host.ErrBusy, KindUnavailable},
-		{upstream.ErrTransport, KindUnavailable},
-		{context.DeadlineExceeded, KindUnavailable},
-	} {
-		if errors.Is(err, k.is) {
-			p.Kind = k.kind
-			break
-		}
-	}
-	return p
+func (l labels) Has(_ context.Context, _, server, label string) bool {
+	return slices.Contains(l[server], label)
 }
 
 // memory is a host.Memory that survives a restart.
@@ -118,15 +59,33 @@ func (m *memory) RememberTools(_ context.Context, k host.Key, _ string, c host.C
 // rig is a surface with everything behind it.
 type rig struct {
 	*Surface
-	host   *host.Host
-	gate   *policy.Gate
-	hosted *hosted
-	bus    *event.Bus[event.Event]
+	host     *host.Host
+	gate     *policy.Gate
+	accounts labels
+	bus      *event.Bus[event.Event]
+	finished []policy.Finished // refusals and calls, in order
+	mu       sync.Mutex        // guards finished
+}
+
+// options are those of a rig.
+type options struct {
+	Options
+	Logins policy.Logins
+}
+
+// view returns the view on one server for an agent.
+func (w *rig) view(t testing.TB, a Agent, name string) View {
+	t.Helper()
+	v, err := w.Server(t.Context(), a, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // start makes a rig; close it with the test. Its lists wait for all servers that answer,
 // however slow the machine is.
-func start(t testing.TB, servers []config.Server, opt Options, edit func(*config.Config, *host.Options)) *rig {
+func start(t testing.TB, servers []config.Server, opt options, edit func(*config.Config, *host.Options)) *rig {
 	t.Helper()
 	opt.Quiet = cmp.Or(opt.Quiet, maxWait)
 	lazy := true
@@ -135,7 +94,7 @@ func start(t testing.TB, servers []config.Server, opt Options, edit func(*config
 		s.Lazy, s.KeepAlive = &lazy, time.Minute
 		cfg.Servers = append(cfg.Servers, s.WithDefaults())
 	}
-	w := &rig{bus: &event.Bus[event.Event]{}}
+	w := &rig{bus: &event.Bus[event.Event]{}, accounts: labels{}}
 	rt := upstream.NewTransport()
 	ho := &host.Options{
 		Events: w.bus, Transport: rt,
@@ -152,10 +111,13 @@ func start(t testing.TB, servers []config.Server, opt Options, edit func(*config
 		edit(cfg, ho)
 	}
 	w.host = host.New(ho)
-	w.gate = policy.NewGate(w.host, nil, &policy.Options{Config: cfg})
-	w.hosted = &hosted{Host: w.host}
-	opt.Hosted, opt.Events = w.hosted, w.bus
-	w.Surface = New(w.gate, &opt)
+	w.gate = policy.NewGate(w.host, nil, &policy.Options{Config: cfg, Accounts: w.accounts, Logins: opt.Logins, OnCall: func(f policy.Finished) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.finished = append(w.finished, f)
+	}})
+	opt.Events = w.bus
+	w.Surface = New(w.gate, &opt.Options)
 	w.host.Apply(t.Context(), cfg)
 	t.Cleanup(func() {
 		w.Surface.Close()

@@ -157,12 +157,12 @@ func (l *lane) claim() {
 func (s *Surface) route(ctx context.Context, a Agent, k policy.Key, r *Request) (routed, error) {
 	k.Principal = a.Principal
 	own, borrows := s.needs(a, r)
-	version, err := s.gate.Version(ctx, k)
+	version, err := s.gate.Version(ctx, a.who, k)
 	out := routed{key: k, version: version, done: func() {}}
 	switch {
 	case err != nil:
 	case own != nil:
-		s.routeOwn(ctx, own, &out)
+		s.routeOwn(ctx, a, own, &out)
 	case borrows:
 		err = s.routeBorrowed(ctx, a, r, &out)
 	}
@@ -171,18 +171,18 @@ func (s *Surface) route(ctx context.Context, a Agent, k policy.Key, r *Request) 
 
 // routeOwn decides for a session of the older era. A server of both eras speaks the
 // older one with it: what it asks then reaches the agent in the way both know.
-func (s *Surface) routeOwn(ctx context.Context, l *lane, out *routed) {
+func (s *Surface) routeOwn(ctx context.Context, a Agent, l *lane, out *routed) {
 	k := out.key
 	k.Lane = l.agent.Lane
 	version := l.speaks(k)
 	if version == "" {
 		l.use(k, "")
 		var err error
-		if version, err = s.opt.Hosted.Version(ctx, k); err == nil {
+		if version, err = s.gate.Connect(ctx, a.who, k); err == nil {
 			l.use(k, version)
 		} // else the request itself meets with the problem, and tells it
 		if wire.Modern(version) {
-			s.opt.Hosted.Release(k) // there is no older era: all share one connection
+			s.gate.Release(k) // there is no older era: all share one connection
 		}
 	}
 	out.version = version
@@ -197,7 +197,7 @@ func (s *Surface) routeOwn(ctx context.Context, l *lane, out *routed) {
 // is asked first.
 func (s *Surface) routeBorrowed(ctx context.Context, a Agent, r *Request, out *routed) error {
 	if out.version == "" {
-		listing, err := s.gate.Tools(ctx, out.key)
+		listing, err := s.gate.Tools(ctx, a.who, out.key)
 		if err != nil {
 			return err
 		}
@@ -255,7 +255,7 @@ func (s *Surface) lend(ctx context.Context, k policy.Key, r *Request) {
 		clear(l.told)
 	}
 	l.mu.Unlock()
-	if _, err := s.opt.Hosted.Version(ctx, k); err == nil { // one that has to be made is greeted with it
+	if _, err := s.gate.Connect(ctx, l.agent.who, k); err == nil { // one that has to be made is greeted with it
 		s.tellLevel(ctx, l, k)
 	}
 }
@@ -281,7 +281,7 @@ func (ls *lanes) borrow(a Agent, k policy.Key) string {
 	}
 	ls.made++
 	name := fmt.Sprintf("borrowed-%d", ls.made)
-	ls.add(laneID{a.Principal, name}, Agent{Principal: a.Principal, Lane: name, Capabilities: a.Capabilities, ClientInfo: a.ClientInfo})
+	ls.add(laneID{a.Principal, name}, Agent{Principal: a.Principal, Lane: name, Capabilities: a.Capabilities, ClientInfo: a.ClientInfo, who: a.who})
 	return name
 }
 
@@ -299,7 +299,7 @@ func (s *Surface) giveBack(a Agent, k policy.Key) {
 	}
 	ls.mu.Unlock()
 	if !keep {
-		s.opt.Hosted.Release(k)
+		s.gate.Release(k)
 	}
 }
 
@@ -377,6 +377,6 @@ func (s *Surface) closeLane(a Agent) {
 		cancel()
 	}
 	for k := range used {
-		s.opt.Hosted.Release(k)
+		s.gate.Release(k)
 	}
 }

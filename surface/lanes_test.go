@@ -18,7 +18,7 @@ import (
 func TestOwnEra(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{})
 	kept := &memory{}
-	w := start(t, []config.Server{srv}, Options{}, func(_ *config.Config, o *host.Options) { o.Memory = kept })
+	w := start(t, []config.Server{srv}, options{}, func(_ *config.Config, o *host.Options) { o.Memory = kept })
 	v := single1(t, w, "s")
 	do(t, v, modernAgent, wire.MethodToolsList, `{}`)
 	able := legacyAgent
@@ -47,7 +47,7 @@ func TestOwnEra(t *testing.T) {
 // again only after it was restarted.
 func TestNoOlderEra(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
 	session := func(name string) {
 		t.Helper()
@@ -80,7 +80,7 @@ func TestSessionIsRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv, fk := serve(t, "s", fake.Options{Versions: legacyOnly})
-			w := start(t, []config.Server{srv}, Options{}, nil)
+			w := start(t, []config.Server{srv}, options{}, nil)
 			v := single1(t, w, "s")
 			do(t, v, legacyAgent, wire.MethodSetLevel, `{"level":"debug"}`)
 			do(t, v, legacyAgent, wire.MethodSubscribe, `{"uri":"fake://readme"}`)

@@ -93,11 +93,11 @@ func (s *Surface) finish(id readingKey, r *reading, err error) {
 // readNow reads a list. The tools come first: without them nothing is remembered
 // of a server.
 func (s *Surface) readNow(ctx context.Context, k policy.Key, method string) error {
-	if _, err := s.gate.Tools(ctx, k); err != nil || method == wire.MethodToolsList {
+	who := policy.As(k.Principal) // it is remembered for all of them, and shown to each through the gate
+	if _, err := s.gate.Tools(ctx, who, k); err != nil || method == wire.MethodToolsList {
 		return err
 	}
-	_, err := s.opt.Hosted.List(ctx, k, method)
-	return err
+	return s.gate.Refresh(ctx, who, k, method)
 }
 
 // forget lets the lists of a server be read again at once, as after a login.

@@ -153,7 +153,7 @@ func (s *Surface) Notified(k policy.Key, m wire.Message) {
 	case wire.MethodNotifyUpdated:
 		uri := jsonx.GetText(m.Params, "uri")
 		s.listeners.each(func(l *listener) {
-			if !l.hears(k) {
+			if !l.hears(k) || !l.whole(k) {
 				return
 			}
 			if shown, ok := s.followed(l, k, uri); ok {
@@ -166,7 +166,7 @@ func (s *Surface) Notified(k policy.Key, m wire.Message) {
 			return
 		}
 		s.listeners.each(func(l *listener) {
-			if l.agent.Lane != "" && l.hears(k) {
+			if l.agent.Lane != "" && l.hears(k) && (k.Lane != "" || l.whole(k)) {
 				l.on(m)
 			}
 		})
@@ -176,6 +176,11 @@ func (s *Surface) Notified(k policy.Key, m wire.Message) {
 // hears reports whether something that was said on the connection of k is for l.
 func (l *listener) hears(k policy.Key) bool {
 	return l.agent.Principal == k.Principal && (k.Lane == "" || k.Lane == l.agent.Lane) && l.shows(k)
+}
+
+// whole reports whether more of a server than tools exists for the agent.
+func (l *listener) whole(k policy.Key) bool {
+	return l.agent.now().who.Scope.Whole(k.Server, k.Account)
 }
 
 // followed is the address under which a listener knows a resource, and whether it
@@ -208,12 +213,12 @@ func (s *Surface) listChanged(k policy.Key, method string) {
 		kind, methods = 2, []string{wire.MethodResourcesList, wire.MethodTemplatesList}
 	}
 	s.listeners.each(func(l *listener) {
-		if l.hears(k) {
+		if l.hears(k) && (kind == 0 || l.whole(k)) {
 			l.raise(kind)
 		}
 	})
 	k.Lane = ""
-	if _, known, err := s.gate.Known(s.life, k); err != nil || !known {
+	if _, known, err := s.gate.Known(s.life, policy.As(k.Principal), k); err != nil || !known {
 		return // nobody was ever shown it
 	}
 	for _, m := range methods {
@@ -243,14 +248,16 @@ func readyAfter(n int, ready func()) func() {
 
 // keepListening subscribes at a server, again and again when the connection breaks,
 // until ctx ends. want.Ready is called once, after the first try at the latest.
-func (s *Surface) keepListening(ctx context.Context, k policy.Key, want Subscription, on func(wire.Message)) {
+func (s *Surface) keepListening(ctx context.Context, a Agent, k policy.Key, want Subscription, on func(wire.Message)) {
 	if want.Ready == nil {
 		want.Ready = func() {}
 	}
 	want.Ready = sync.OnceFunc(want.Ready)
+	follow := s.follows.add(a, k, want)
+	defer s.follows.remove(follow)
 	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, time.Minute) {
 		began := time.Now()
-		err := s.opt.Hosted.Listen(ctx, k, want, on)
+		err := follow.run(ctx, func(ctx context.Context) error { return s.gate.Listen(ctx, a.now().who, k, want, on) })
 		want.Ready()
 		if ctx.Err() != nil {
 			return

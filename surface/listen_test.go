@@ -81,7 +81,7 @@ func TestListChangesAreTold(t *testing.T) {
 		t.Run(versions[0], func(t *testing.T) {
 			one, fk := serve(t, "one", fake.Options{Versions: versions, Tools: []fake.Tool{simple("one", "a", "")}})
 			two, _ := serve(t, "two", fake.Options{Tools: []fake.Tool{simple("two", "a", "")}})
-			w := start(t, []config.Server{one, two}, Options{Profiles: map[string]Profile{"two": {Servers: []string{"two"}}}}, nil)
+			w := start(t, []config.Server{one, two}, options{Options: Options{Profiles: map[string]Profile{"two": {Servers: []string{"two"}}}}}, nil)
 			do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`)
 			all := Subscription{Tools: true, Prompts: true, Resources: true}
 			other, _ := w.Profile("two")
@@ -146,7 +146,7 @@ func TestResourceUpdates(t *testing.T) {
 				t.Run(fmt.Sprint(versions[0], " for ", agent.Version, " ", view), func(t *testing.T) {
 					one, fk := serve(t, "one", fake.Options{Versions: versions})
 					two, _ := serve(t, "two", fake.Options{Versions: versions})
-					w := start(t, []config.Server{one, two}, Options{}, nil)
+					w := start(t, []config.Server{one, two}, options{}, nil)
 					v, uri := w.Direct(), "usher://one/fake://readme"
 					if view == "single" {
 						v, uri = single1(t, w, "one"), "fake://readme"
@@ -193,7 +193,7 @@ func touchUntilHeard(t *testing.T, fk *fake.Server, h *hearing) wire.Message {
 // session that asked for them, and nobody else.
 func TestLogsReachTheirSession(t *testing.T) {
 	srv, _ := serve(t, "s", fake.Options{Versions: legacyOnly})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
 	mine, other := legacyAgent, legacyAgent
 	other.Lane = "session-2"
@@ -235,7 +235,7 @@ func TestLogsReachTheirSession(t *testing.T) {
 // messages if it asked for them, and only then.
 func TestLogsOfModernRequests(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: legacyOnly})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
 	do(t, v, modernAgent, wire.MethodToolsList, `{}`)
 	for _, tt := range []struct {
@@ -261,7 +261,7 @@ func TestLogsOfModernRequests(t *testing.T) {
 func TestLoginShowsTools(t *testing.T) {
 	srv, _ := serve(t, "s", fake.Options{Tools: []fake.Tool{simple("s", "a", "")}})
 	auth := &switchedLogin{}
-	w := start(t, []config.Server{srv}, Options{}, func(_ *config.Config, o *host.Options) { o.Auth = auth })
+	w := start(t, []config.Server{srv}, options{}, func(_ *config.Config, o *host.Options) { o.Auth = auth })
 	if got := names(do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`), "tools", "name"); len(got) != 0 {
 		t.Fatalf("before the login: %v", got)
 	}

@@ -17,46 +17,50 @@ var loginTool = []byte(`{"name":"login","title":"Log in to a server","descriptio
 // says in Markdown what the person has to do. It never waits for the person.
 func (s *Surface) login(ctx context.Context, a Agent, target, redirectURL string) []byte {
 	if target == "" {
-		return textResult(a, "`server` is missing: give the name of a server, name@label for one account, or all. "+s.serverNames(a), true)
+		return textResult(a, "`server` is missing: give the name of a server, name@label for one account, or all. "+s.serverNames(ctx, a), true)
 	}
-	if s.opt.Logins == nil {
+	if !s.gate.CanLogin() {
 		return textResult(a, fmt.Sprintf("Logins cannot be started from here. Ask the person to run: usher login %s", target), true)
 	}
 	var l Login
 	var err error
 	if redirectURL != "" {
-		l, err = s.opt.Logins.Complete(ctx, a.Principal, target, redirectURL)
+		l, err = s.gate.CompleteLogin(ctx, a.who, target, redirectURL)
 	} else {
-		if problem := s.checkTarget(a, target); problem != "" {
-			return textResult(a, problem, true)
-		}
-		l, err = s.opt.Logins.Begin(ctx, a.Principal, target)
+		l, err = s.gate.Login(ctx, a.who, target)
 	}
 	if err != nil {
-		p := s.Explain(err)
-		return textResult(a, sentence("The login to "+target+" did not start: "+p.Text, p.Next)+" Use action status to see how it stands.", true)
+		return textResult(a, s.loginFailed(ctx, a, target, err), true)
 	}
-	return textResult(a, l.markdown(target), l.State == "failed")
+	return textResult(a, loginText(l, target), l.State == "failed")
 }
 
-// checkTarget says what is wrong with the name of a server, "" when nothing is.
-func (s *Surface) checkTarget(a Agent, target string) string {
-	if target == "all" {
-		return ""
-	}
-	name, _, _ := strings.Cut(target, "@")
-	sel := selection{servers: a.Servers}
-	var names []string
-	for _, srv := range s.opt.Hosted.Servers(a.Principal) {
-		if !sel.server(srv.Name, srv.Account) {
-			continue
+// loginFailed says why a login did not start or complete.
+func (s *Surface) loginFailed(ctx context.Context, a Agent, target string, err error) string {
+	p := s.Explain(err)
+	switch p.Kind {
+	case KindUnknownServer:
+		var names []string
+		for _, srv := range s.gate.Servers(ctx, a.who) {
+			names = append(names, label(srv.Name, srv.Account))
 		}
-		if srv.Name == name {
-			return ""
-		}
-		names = append(names, srv.Name)
+		return fmt.Sprintf("No server is named %q%s Use action list_servers.", target, orStop(didYouMean(target, names)))
+	case KindUnsupported, KindDenied:
+		return fmt.Sprintf("You may not log in to %s. Ask the person to run: usher login %s", target, target)
 	}
-	return fmt.Sprintf("No server is named %q%s Use action list_servers.", name, orStop(didYouMean(name, names)))
+	return sentence("The login to "+target+" did not start: "+p.Text, p.Next) + " Use action status to see how it stands."
+}
+
+// BeginLogin starts a login that an agent's request needs, see [policy.Gate.Login].
+func (s *Surface) BeginLogin(ctx context.Context, a Agent, target string) (Login, error) {
+	return s.gate.Login(ctx, (&endpoint{s: s}).agent(a).who, target)
+}
+
+// LoginPending reports whether a login of the agent's principal at target waits for
+// the person.
+func (s *Surface) LoginPending(ctx context.Context, a Agent, target string) bool {
+	all, err := s.gate.LoginStatus(ctx, (&endpoint{s: s}).agent(a).who, target)
+	return err == nil && slices.ContainsFunc(all, func(l Login) bool { return l.State == "pending" })
 }
 
 func orStop(text string) string {
@@ -66,8 +70,8 @@ func orStop(text string) string {
 	return text
 }
 
-// markdown is what a client can show to a person.
-func (l Login) markdown(target string) string {
+// loginText is what a client can show to a person.
+func loginText(l Login, target string) string {
 	if l.Markdown != "" {
 		return l.Markdown
 	}
@@ -98,13 +102,10 @@ func (l Login) markdown(target string) string {
 }
 
 // serverNames lists the servers an agent may name.
-func (s *Surface) serverNames(a Agent) string {
-	sel := selection{servers: a.Servers}
+func (s *Surface) serverNames(ctx context.Context, a Agent) string {
 	var names []string
-	for _, srv := range s.opt.Hosted.Servers(a.Principal) {
-		if sel.server(srv.Name, srv.Account) {
-			names = append(names, label(srv.Name, srv.Account))
-		}
+	for _, srv := range s.gate.Servers(ctx, a.who) {
+		names = append(names, label(srv.Name, srv.Account))
 	}
 	slices.Sort(names)
 	return "Servers: " + strings.Join(names, ", ") + "."

@@ -166,7 +166,7 @@ func (m *meta) Listen(ctx context.Context, a Agent, want Subscription, on func(w
 	return m.s.run(ctx, &listener{
 		agent: a, want: Subscription{}, on: on, ready: readyAfter(1, want.Ready),
 		sums:  func(context.Context) lists3 { return lists3{} },
-		shows: func(k policy.Key) bool { return m.s.recent(ctx, a, m.profile).by[label(k.Server, k.Account)] != nil },
+		shows: func(k policy.Key) bool { return m.s.recent(ctx, a.now()).by[label(k.Server, k.Account)] != nil },
 		shown: func(_ policy.Key, uri string) string { return uri },
 	})
 }

@@ -48,8 +48,8 @@ func TestMetaToolIsSmall(t *testing.T) {
 }
 
 func TestMetaListIsConstant(t *testing.T) {
-	few := twoServers(t, Options{}, nil)
-	none := start(t, nil, Options{}, nil)
+	few := twoServers(t, options{}, nil)
+	none := start(t, nil, options{}, nil)
 	for _, a := range []Agent{modernAgent, legacyAgent, {Version: wire.V20241105}} {
 		one, two := do(t, few.Meta(), a, wire.MethodToolsList, `{}`), do(t, none.Meta(), a, wire.MethodToolsList, `{}`)
 		if one != two {
@@ -74,7 +74,7 @@ func metaRig(t *testing.T) *rig {
 	})
 	alpha.Title = "The issue tracker"
 	beta, _ := serve(t, "beta", fake.Options{Versions: legacyOnly, Tools: []fake.Tool{simple("beta", "send_mail", "Sends a letter")}})
-	return start(t, []config.Server{alpha, beta, needs, gone, off}, Options{Logins: &logins{}}, func(c *config.Config, o *host.Options) {
+	return start(t, []config.Server{alpha, beta, needs, gone, off}, options{Logins: &logins{}}, func(c *config.Config, o *host.Options) {
 		c.Servers[0].Tools.Deny = []string{"secret"}
 		o.Auth = loginFor("needs")
 	})
@@ -144,7 +144,7 @@ func TestMetaActions(t *testing.T) {
 		{"status of nobody", `{"action":"status","server":"bta"}`, true, []string{"did you mean beta?"}},
 		{"login", `{"action":"login","server":"alpha"}`, false, []string{"To log in to **alpha**, open [this link](https://example.com/authorize)", "`status`", "handle: `h-1`"}},
 		{"login to an account", `{"action":"login","server":"alpha@work"}`, false, []string{"**alpha@work**"}},
-		{"login to all", `{"action":"login","server":"all"}`, false, []string{"**all**"}},
+		{"login to all", `{"action":"login","server":"all"}`, false, []string{"**needs**: [log in]"}},
 		{"login to nobody", `{"action":"login","server":"alpa"}`, true, []string{"did you mean alpha?"}},
 		{"login that does not start", `{"action":"login","server":"beta"}`, true, []string{"does not speak OAuth", "status"}},
 		{"login without a server", `{"action":"login"}`, true, []string{"Action login needs `server`"}},
@@ -195,7 +195,7 @@ func TestMetaCallErrors(t *testing.T) {
 // TestMetaRetries wants what answers a server's question to reach it.
 func TestMetaRetries(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	agent := modernAgent
 	meta := fmt.Sprintf(`"_meta":{%q:{"elicitation":{}}}`, wire.MetaClientCaps)
 	first := do(t, w.Meta(), agent, wire.MethodToolsCall, `{"name":"mcp","arguments":{"action":"call","server":"s","tool":"ask"},`+meta+`}`)
@@ -235,7 +235,7 @@ func TestAuto(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := config.Server{Name: "s", Transport: config.TransportHTTP, URL: "http://127.0.0.1:1/mcp"}
-			w := start(t, []config.Server{srv}, tt.opt, func(_ *config.Config, o *host.Options) {
+			w := start(t, []config.Server{srv}, options{Options: tt.opt}, func(_ *config.Config, o *host.Options) {
 				if tt.catalog.Tools != nil {
 					o.Memory = &memory{tools: map[host.Key]host.Catalog{{Principal: local, Server: "s"}: tt.catalog}}
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
 )
 
 // act runs an action that has an answer of our own.
@@ -49,8 +50,8 @@ func (m *meta) listServers(ctx context.Context, a Agent) string {
 		return "No servers are configured. A person can add one with: usher add."
 	}
 	states := map[string]Status{}
-	for _, st := range m.s.opt.Hosted.Status(ctx, a.Principal, "") {
-		states[st.Server] = st
+	for _, st := range m.s.gate.Status(ctx, a.who, "") {
+		states[label(st.Name, st.Account)] = statusOf(st)
 	}
 	var b strings.Builder
 	for i := range snap.sources {
@@ -118,7 +119,7 @@ func (m *meta) search(ctx context.Context, a Agent, in input) (string, bool) {
 // source finds the server that was named; its tools are asked for where they were
 // never seen. The text says what is wrong, "" when nothing is.
 func (m *meta) source(ctx context.Context, a Agent, name string) (*snapshot, *source, string) {
-	snap := m.s.snapshot(ctx, a, m.profile)
+	snap := m.s.snapshot(ctx, a)
 	src := snap.by[name]
 	if src == nil {
 		return nil, nil, noServer(snap, name)
@@ -136,7 +137,7 @@ func (m *meta) source(ctx context.Context, a Agent, name string) (*snapshot, *so
 	if err := m.s.ask(ctx, src); err != nil {
 		return nil, nil, m.failure(err, name)
 	}
-	snap = m.s.snapshot(ctx, a, m.profile)
+	snap = m.s.snapshot(ctx, a)
 	if src = snap.by[name]; src == nil {
 		return nil, nil, noServer(snap, name)
 	}
@@ -198,7 +199,7 @@ func (m *meta) describeTool(ctx context.Context, a Agent, in input) (string, boo
 	t, ok := src.tool(in.tool)
 	switch {
 	case ok && t.Blocked:
-		return fmt.Sprintf("%s/%s is blocked: its definition is not the one that was pinned. A person can look at the change with: usher pins diff %s/%s", src.label, in.tool, src.label, in.tool), true
+		return fmt.Sprintf("%s/%s is blocked: its definition has changed since it was approved. A person has to review it.", src.label, in.tool), true
 	case !ok || !slices.Contains(snap.toolNames[src.label], in.tool):
 		return noTool(snap, src, in.tool), true
 	}
@@ -206,7 +207,7 @@ func (m *meta) describeTool(ctx context.Context, a Agent, in input) (string, boo
 }
 
 func (m *meta) status(ctx context.Context, a Agent, in input) (string, bool) {
-	snap := m.s.snapshot(ctx, a, m.profile)
+	snap := m.s.snapshot(ctx, a)
 	if in.server != "" && snap.by[in.server] == nil {
 		return noServer(snap, in.server), true
 	}
@@ -214,22 +215,14 @@ func (m *meta) status(ctx context.Context, a Agent, in input) (string, bool) {
 		Servers []Status `json:"servers"`
 		Logins  []Login  `json:"logins,omitempty"`
 	}{Servers: []Status{}}
-	for _, st := range m.s.opt.Hosted.Status(ctx, a.Principal, in.server) {
-		if snap.by[st.Server] != nil {
-			out.Servers = append(out.Servers, st)
-		}
+	for _, st := range m.s.gate.Status(ctx, a.who, in.server) {
+		out.Servers = append(out.Servers, statusOf(st))
 	}
-	if m.s.opt.Logins != nil {
-		logins, err := m.s.opt.Logins.Status(ctx, a.Principal, in.server)
-		if err != nil {
-			m.s.opt.Log.Warn("the state of logins is not known", "error", err)
-		}
-		for _, l := range logins {
-			if snap.by[l.Server] != nil {
-				out.Logins = append(out.Logins, l)
-			}
-		}
+	logins, err := m.s.gate.LoginStatus(ctx, a.who, in.server)
+	if err != nil {
+		m.s.opt.Log.Warn("cannot read the state of logins", "error", err)
 	}
+	out.Logins = logins
 	text, err := json.Marshal(out)
 	if err != nil {
 		return err.Error(), true
@@ -252,10 +245,13 @@ func (m *meta) callTool(ctx context.Context, a Agent, r Request, in input) ([]by
 	})
 	src := snap.by[in.server]
 	if src == nil {
+		server, account, _ := strings.Cut(in.server, "@")
+		_ = m.s.gate.Enter(ctx, a.who, policy.Key{Server: server, Account: account}, wire.MethodToolsCall, in.tool) // as below
 		return textResult(a, noServer(snap, in.server), true), nil
 	}
 	if src.known && !slices.Contains(snap.toolNames[src.label], in.tool) {
 		if t, ok := src.tool(in.tool); !ok || !t.Blocked {
+			_ = m.s.gate.Enter(ctx, a.who, src.key, wire.MethodToolsCall, in.tool) // records a refusal; the agent learns only that there is no such tool
 			return textResult(a, noTool(snap, src, in.tool), true), nil
 		}
 	}
@@ -286,7 +282,9 @@ func (m *meta) failure(err error, server string) string {
 		return text + fmt.Sprintf(" Use action login with server %q, show the person what it returns, then try again.", server)
 	case KindUnavailable:
 		return text + fmt.Sprintf(" Use action status with server %q; other servers are not affected.", server)
-	case KindDenied, KindOff, KindChanged:
+	case KindDenied, KindChanged:
+		return text + " Use another tool, or tell the person."
+	case KindOff:
 		return text + " Only a person can change that; use another tool or tell them."
 	case KindUnknown:
 		return text + " Check whether it took effect before you repeat it."

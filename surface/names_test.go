@@ -69,64 +69,6 @@ func TestNamesAreInjective(t *testing.T) {
 	})
 }
 
-func TestGlob(t *testing.T) {
-	for _, tt := range []struct {
-		pattern, text string
-		want          bool
-	}{
-		{"", "", true},
-		{"*", "", true},
-		{"*", "abc", true},
-		{"a*c", "abbc", true},
-		{"a*c", "ab", false},
-		{"?", "a", true},
-		{"?", "", false},
-		{"a*b*c", "axxbxxc", true},
-		{"a*b*c", "axxcxxb", false},
-		{"abc", "abcd", false},
-		{"**x", "ax", true},
-		{"get_*", "get_issue", true},
-		{"get_*", "Get_issue", false},
-	} {
-		if got := globMatch(tt.pattern, tt.text); got != tt.want {
-			t.Errorf("%q matches %q: %v", tt.pattern, tt.text, got)
-		}
-	}
-}
-
-func TestSelection(t *testing.T) {
-	for _, tt := range []struct {
-		name                  string
-		sel                   selection
-		server, account, tool string
-		seen, others          bool
-	}{
-		{"everything", selection{}, "a", "", "t", true, true},
-		{"server named", selection{profile: &Profile{Servers: []string{"a"}}}, "a", "", "t", true, true},
-		{"account of a server named", selection{profile: &Profile{Servers: []string{"a"}}}, "a", "work", "t", true, true},
-		{"only the account", selection{profile: &Profile{Servers: []string{"a@work"}}}, "a", "", "t", false, false},
-		{"server not named", selection{profile: &Profile{Servers: []string{"a"}}}, "b", "", "t", false, false},
-		{"tool named", selection{profile: &Profile{Tools: []string{"a/t*"}}}, "a", "", "t1", true, false},
-		{"other tool of it", selection{profile: &Profile{Tools: []string{"a/t*"}}}, "a", "", "u", false, false},
-		{"tools narrow a server", selection{profile: &Profile{Servers: []string{"a", "b"}, Tools: []string{"a/t"}}}, "a", "", "u", false, true},
-		{"and leave the other alone", selection{profile: &Profile{Servers: []string{"a", "b"}, Tools: []string{"a/t"}}}, "b", "", "u", true, true},
-		{"scope of servers", selection{servers: []string{"x*"}}, "a", "", "t", false, true},
-		{"scope of tools", selection{tools: []string{"a/t"}}, "a", "", "t", true, false},
-		{"scope of tools of any server", selection{tools: []string{"read_*"}}, "a", "", "read_x", true, false},
-		{"scope and profile", selection{tools: []string{"t"}, profile: &Profile{Servers: []string{"b"}}}, "a", "", "t", false, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			seen := tt.sel.server(tt.server, tt.account) && tt.sel.tool(tt.server, tt.account, tt.tool)
-			if seen != tt.seen {
-				t.Errorf("tool seen: %v", seen)
-			}
-			if got := tt.sel.others(tt.server, tt.account); got != tt.others {
-				t.Errorf("others seen: %v", got)
-			}
-		})
-	}
-}
-
 func TestNearest(t *testing.T) {
 	tools := []string{"create_issue", "list_issues", "search_issues", "get_file", "get_files", "x"}
 	for name, want := range map[string]string{

@@ -3,15 +3,15 @@ package surface
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -25,13 +25,13 @@ type Surface struct {
 	life    context.Context
 	end     context.CancelFunc
 
-	profiles  atomic.Pointer[map[string]Profile]
+	profiles  atomic.Pointer[map[string]profile]
 	snaps     snapshots
 	readings  readings
 	lanes     lanes
 	listeners listeners
-	pages     pages
 	flights   flights
+	follows   follows
 	auto      func() (string, Explanation)
 
 	mu     sync.Mutex // guards closed, and wg.Add against Close
@@ -52,7 +52,7 @@ func New(gate *policy.Gate, opt *Options) *Surface {
 	if s.opt.Log == nil {
 		s.opt.Log = slog.New(slog.DiscardHandler)
 	}
-	s.profiles.Store(&s.opt.Profiles)
+	s.setProfiles(s.opt.Profiles)
 	s.names = naming{s.opt.Separator}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.auto = sync.OnceValues(s.decide)
@@ -71,27 +71,25 @@ func (s *Surface) Direct() View { return &direct{endpoint{s: s}} }
 
 // Profile is the direct view narrowed to a profile. The error is [ErrUnknownView].
 func (s *Surface) Profile(name string) (View, error) {
-	profiles := *s.profiles.Load()
-	if _, ok := profiles[name]; !ok {
-		known := slices.Sorted(maps.Keys(profiles))
-		return nil, fmt.Errorf("%w: no profile is named %q%s", ErrUnknownView, name, didYouMean(name, known))
+	all := *s.profiles.Load()
+	if _, ok := all[name]; !ok {
+		return nil, fmt.Errorf("%w: no profile is named %q", ErrUnknownView, name)
 	}
 	return &direct{endpoint{s: s, profile: name}}, nil
 }
 
-// Server is the view on one server ("name" or "name@account"), untouched. The error
-// is [ErrUnknownView].
-func (s *Surface) Server(name string) (View, error) {
-	server, account, _ := strings.Cut(name, "@")
-	if kept, ok := s.opt.Hosted.Named(server); ok {
-		return &single{endpoint{s: s}, kept, strings.Clone(account)}, nil
+// Server is the view on one server ("name" or "name@account"), untouched, if it
+// exists for the agent. The error is [ErrUnknownView].
+func (s *Surface) Server(ctx context.Context, a Agent, name string) (View, error) {
+	e := endpoint{s: s}
+	k, err := s.gate.Resolve(ctx, e.agent(a).who, name, wire.MethodInitialize)
+	switch {
+	case err == nil:
+		return &single{e, k.Server, k.Account}, nil
+	case errors.Is(err, policy.ErrDenied):
+		return &refused{e, err}, nil // the agent is told so in the protocol
 	}
-	var known []string
-	for _, srv := range s.opt.Hosted.Servers("") {
-		known = append(known, srv.Name)
-	}
-	slices.Sort(known)
-	return nil, fmt.Errorf("%w: no server is named %q%s", ErrUnknownView, server, didYouMean(server, slices.Compact(known)))
+	return nil, fmt.Errorf("%w: %w", ErrUnknownView, err)
 }
 
 // Auto is the meta or the direct view. Which one is decided the first time, from
@@ -132,18 +130,31 @@ func (s *Surface) normal(k policy.Key) policy.Key {
 	return k
 }
 
-// selection is what an agent sees of a profile, and the key of its snapshot.
-func (s *Surface) selection(a Agent, profile string) (snapshotKey, selection) {
-	sel := selection{servers: a.Servers, tools: a.Tools}
-	k := snapshotKey{principal: a.Principal, profile: profile}
-	if profile != "" {
-		p := (*s.profiles.Load())[profile]
-		sel.profile = &p
+// profile is a profile and its scope for agents that have none of their own.
+type profile struct {
+	Profile
+	scope *policy.Scope
+}
+
+func (s *Surface) setProfiles(all map[string]Profile) {
+	out := make(map[string]profile, len(all))
+	for name, p := range all {
+		out[name] = profile{p, (*policy.Scope)(nil).Within(name, p)}
 	}
-	if sel.scoped() {
-		k.scope = fmt.Sprintf("%q %q", a.Servers, a.Tools)
+	s.profiles.Store(&out)
+}
+
+// scope is what exists for an agent at an endpoint.
+func (s *Surface) scope(a Agent, name string) *policy.Scope {
+	own := policy.NewScope(a.Servers, a.Tools)
+	if name == "" {
+		return own
 	}
-	return k, sel
+	p := (*s.profiles.Load())[name] // one that is gone selects nothing
+	if own == nil && p.scope != nil {
+		return p.scope
+	}
+	return own.Within(name, p.Profile)
 }
 
 func didYouMean(name string, known []string) string {

@@ -24,7 +24,7 @@ import (
 // back to reach no model, and the other tools to stay.
 func TestChangedToolsAreNotShown(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly, Tools: []fake.Tool{simple("s", "a", "harmless"), simple("s", "b", "harmless")}})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	single := single1(t, w, "s")
 	do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`)
 	awaitHearing(t, fk)
@@ -37,7 +37,7 @@ func TestChangedToolsAreNotShown(t *testing.T) {
 	}
 	for _, action := range []string{"describe_tool", "call"} {
 		got, failed := text(do(t, w.Meta(), modernAgent, wire.MethodToolsCall, `{"name":"mcp","arguments":{"action":"`+action+`","server":"s","tool":"a"}}`))
-		if !failed || !strings.Contains(got, "usher pins diff s/a") || strings.Contains(got, "IMPORTANT") {
+		if !failed || !strings.Contains(got, "person has to review it") || strings.Contains(got, "usher ") || strings.Contains(got, "IMPORTANT") {
 			t.Errorf("%s: %s", action, got)
 		}
 	}
@@ -53,7 +53,7 @@ func TestChangedToolsAreNotShown(t *testing.T) {
 // without a word not to pass on a page before it was compared with its pin.
 func TestSilentChangesAreNotShown(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
 	before := do(t, v, modernAgent, wire.MethodToolsList, `{}`)
 	awaitHearing(t, fk)
@@ -100,18 +100,15 @@ func (a *accounts) take() []string {
 func TestAccountsStandSideBySide(t *testing.T) {
 	srv, _ := serve(t, "s", fake.Options{Versions: modernOnly, Tools: []fake.Tool{simple("s", "a", "")}})
 	auth := &accounts{}
-	w := start(t, []config.Server{srv}, Options{}, func(_ *config.Config, o *host.Options) { o.Auth = auth })
-	w.hosted.accounts = map[string][]string{"s": {"work"}}
+	w := start(t, []config.Server{srv}, options{}, func(_ *config.Config, o *host.Options) { o.Auth = auth })
+	w.accounts["s"] = []string{"work"}
 	other := Agent{Principal: "eve", Version: wire.V20260728}
 	got := names(do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`), "tools", "name")
 	if diff := cmp.Diff([]string{"s__a", "s--work__a"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	auth.take()
-	work, err := w.Server("s@work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := w.view(t, modernAgent, "s@work")
 	for _, tt := range []struct {
 		name  string
 		view  View
@@ -136,7 +133,7 @@ func TestAccountsStandSideBySide(t *testing.T) {
 // roots have changed.
 func TestRootsAreTold(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: legacyOnly})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
 	agent := legacyAgent
 	agent.Capabilities = []byte(`{"roots":{"listChanged":true}}`)
@@ -164,7 +161,7 @@ func TestRootsAreTold(t *testing.T) {
 // to be a server's.
 func TestLoginTool(t *testing.T) {
 	l := &logins{}
-	w := twoServers(t, Options{Logins: l}, nil)
+	w := twoServers(t, options{Logins: l}, nil)
 	for _, tt := range []struct{ args, want string }{
 		{`{"server":"alpha"}`, "https://example.com/authorize"},
 		{`{}`, "Servers: alpha, beta."},
@@ -180,11 +177,11 @@ func TestLoginTool(t *testing.T) {
 		t.Errorf("begun (-want +got)\n%s", diff)
 	}
 	for flow, want := range map[string]string{"device": "enter the code **ABCD**", "paste": "complete_login", "browser": "open [this link]"} {
-		if got := (Login{Server: "s", Flow: flow, State: "pending", URL: "https://x", Code: "ABCD", Handle: "h"}).markdown("s"); !strings.Contains(got, want) || !strings.Contains(got, "handle: `h`") {
+		if got := loginText(Login{Server: "s", Flow: flow, State: "pending", URL: "https://x", Code: "ABCD", Handle: "h"}, "s"); !strings.Contains(got, want) || !strings.Contains(got, "handle: `h`") {
 			t.Errorf("%s: %s", flow, got)
 		}
 	}
-	if got := (Login{State: "failed", Reason: "refused"}).markdown("s"); !strings.Contains(got, "refused") {
+	if got := loginText(Login{State: "failed", Reason: "refused"}, "s"); !strings.Contains(got, "refused") {
 		t.Error(got)
 	}
 }

@@ -9,11 +9,12 @@ import (
 // profiles now. Agents that listen are told of what they see differently; for them
 // a server that is new is asked at once what it offers.
 func (s *Surface) Reconfigured(servers []string, profiles map[string]Profile) {
-	s.profiles.Store(&profiles)
+	s.setProfiles(profiles)
 	s.snaps.clear()
 	for _, name := range servers {
 		s.readings.forgetServer(name)
 	}
+	s.checkFollows(s.life)
 	listening := map[string]bool{} // principals
 	s.listeners.each(func(l *listener) {
 		for _, name := range servers {
@@ -36,7 +37,7 @@ func (s *Surface) Reconfigured(servers []string, profiles map[string]Profile) {
 // learnNew begins to read the tools of servers that are there.
 func (s *Surface) learnNew(principal string, servers []string) {
 	there := map[string]bool{}
-	for _, srv := range s.opt.Hosted.Servers(principal) {
+	for _, srv := range s.gate.Servers(s.life, policy.As(principal)) {
 		there[srv.Name] = !srv.Off
 	}
 	for _, name := range servers {

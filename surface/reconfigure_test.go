@@ -17,7 +17,7 @@ func TestReconfigured(t *testing.T) {
 	two, _ := serve(t, "two", fake.Options{Tools: []fake.Tool{simple("two", "a", "")}})
 	other, _ := serve(t, "two", fake.Options{Tools: []fake.Tool{simple("two", "b", "")}})
 	profiles := map[string]Profile{"p": {Servers: []string{"one"}}}
-	w := start(t, []config.Server{one}, Options{Profiles: profiles}, nil)
+	w := start(t, []config.Server{one}, options{Options: Options{Profiles: profiles}}, nil)
 	configure := func(profiles map[string]Profile, servers ...config.Server) {
 		cfg := &config.Config{Usher: config.DefaultSettings()}
 		for _, s := range servers {

@@ -15,16 +15,16 @@ type addressed struct {
 	shown string
 }
 
-func (snap *snapshot) addResources(sel selection) {
-	all := snap.gather(sel, wire.MethodResourcesList, "uri")
+func (snap *snapshot) addResources() {
+	all := snap.gather(wire.MethodResourcesList, "uri")
 	for _, a := range all {
 		snap.uris[a.name] = append(snap.uris[a.name], a.target)
 	}
 	snap.resources = newList("resources", nil, asEntries(all, "uri"), freshness{})
 }
 
-func (snap *snapshot) addTemplates(sel selection) {
-	all := snap.gather(sel, wire.MethodTemplatesList, "uriTemplate")
+func (snap *snapshot) addTemplates() {
+	all := snap.gather(wire.MethodTemplatesList, "uriTemplate")
 	for _, a := range all {
 		snap.patterns = append(snap.patterns, pattern{parseTemplate(a.name), a.target})
 	}
@@ -34,10 +34,10 @@ func (snap *snapshot) addTemplates(sel selection) {
 // gather collects what servers list under addresses. An address keeps its form
 // where one server alone has it. Where several do, each gets the one that names
 // its server: no server may take over the address of another.
-func (snap *snapshot) gather(sel selection, method, key string) []addressed {
+func (snap *snapshot) gather(method, key string) []addressed {
 	var all []addressed
 	owners := map[string]int{}
-	for src := range snap.others(sel) {
+	for src := range snap.whole() {
 		var own []entry
 		for _, def := range src.items(method) {
 			if uri := jsonx.GetText(def, key); uri != "" {
@@ -72,7 +72,7 @@ func asEntries(all []addressed, key string) []entry {
 // to whoever has a template for them, the most specific one, and then to the only
 // server with resources at all.
 func (snap *snapshot) resolve(a Agent, uri string) (target, *wire.Error) {
-	if l, rest, ok := splitServer(uri); ok && snap.by[l] != nil {
+	if l, rest, ok := splitServer(uri); ok && snap.by[l] != nil && snap.by[l].Whole {
 		return target{src: snap.by[l], name: rest}, nil
 	}
 	if owners := snap.uris[uri]; len(owners) > 0 {
@@ -84,7 +84,7 @@ func (snap *snapshot) resolve(a Agent, uri string) (target, *wire.Error) {
 	var owners []target
 	for i := range snap.sources {
 		src := &snap.sources[i]
-		if src.known && src.offers(wire.MethodResourcesList) {
+		if src.Whole && src.known && src.offers(wire.MethodResourcesList) {
 			owners = append(owners, target{src: src, name: uri})
 		}
 	}

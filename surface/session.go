@@ -63,12 +63,15 @@ func (s *Surface) tellLevel(ctx context.Context, l *lane, k policy.Key) {
 	var q policy.Request
 	q.Method, q.Params = wire.MethodSetLevel, jsonx.Set(nil, "level", level)
 	// A server without logging refuses; the request it is for matters more.
-	_, _ = s.gate.Do(ctx, k, q)
+	_, _ = s.gate.Do(ctx, l.agent.who, k, q)
 }
 
 // subscribe and its opposite are requests of the older era. For a server of that era
 // they go to the lane's own connection; of a modern one the surface listens itself.
 func (s *Surface) subscribe(ctx context.Context, a Agent, t target, shown string, r Request) ([]byte, error) {
+	if err := s.gate.Enter(ctx, a.who, t.src.key, r.Method, ""); err != nil {
+		return nil, s.asAnswer(err)
+	}
 	l := s.lanes.open(a)
 	if l != nil {
 		l.claim()
@@ -82,7 +85,7 @@ func (s *Surface) subscribe(ctx context.Context, a Agent, t target, shown string
 		if t.name != shown {
 			r.Params = jsonx.Set(r.Params, "uri", jsonx.Quote(t.name))
 		}
-		res, err := s.pass(ctx, rt.key, "", &r)
+		res, err := s.pass(ctx, a, rt.key, "", &r)
 		if err == nil && l != nil {
 			l.note(subscription{rt.key, t.name}, shown, r.Method == wire.MethodSubscribe)
 		}
@@ -132,7 +135,7 @@ func (s *Surface) follow(l *lane, k policy.Key, own, shown string) {
 	l.mu.Unlock()
 	s.spawn(func() {
 		defer cancel()
-		s.keepListening(ctx, k, Subscription{URIs: []string{own}}, func(m wire.Message) {
+		s.keepListening(ctx, l.agent, k, Subscription{URIs: []string{own}}, func(m wire.Message) {
 			if m.Method == wire.MethodNotifyUpdated {
 				s.tellLane(l.agent, updated(m, shown))
 			}

@@ -23,12 +23,9 @@ func (v *single) key(a Agent) policy.Key {
 // Info implements [View].
 func (v *single) Info(ctx context.Context, a Agent) (Info, error) {
 	a = v.agent(a)
-	if err := v.inScope(a); err != nil {
-		return Info{}, err
-	}
-	listing, known, err := v.s.gate.Known(ctx, v.key(a))
+	listing, known, err := v.s.gate.Known(ctx, a.who, v.key(a))
 	if err == nil && (!known || listing.Capabilities == nil) {
-		listing, err = v.s.gate.Tools(ctx, v.key(a))
+		listing, err = v.s.gate.Tools(ctx, a.who, v.key(a))
 		switch v.s.kindOf(err) {
 		case KindUnknownServer, KindOff, KindDenied, KindCancelled:
 		default:
@@ -38,16 +35,19 @@ func (v *single) Info(ctx context.Context, a Agent) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return v.describe(listing), nil
+	return v.describe(a, listing), nil
 }
 
-func (v *single) describe(l policy.Listing) Info {
+func (v *single) describe(a Agent, l policy.Listing) Info {
 	info := Info{Server: l.Info, Capabilities: l.Capabilities, Instructions: l.Instructions, Version: l.Version}
 	if info.Server == nil {
 		info.Server = jsonx.Set(v.serverInfo(), "name", jsonx.Quote(label(v.server, v.account)))
 	}
 	if info.Capabilities == nil {
 		info.Capabilities = []byte(directCapabilities)
+	}
+	if !a.who.Scope.Whole(v.server, v.account) {
+		info.Capabilities, info.Instructions = onlyTools(info.Capabilities), ""
 	}
 	return info
 }
@@ -60,24 +60,18 @@ func (s *Surface) kindOf(err error) Kind {
 	return s.Explain(err).Kind
 }
 
-// inScope refuses agents whose token does not cover the server.
-func (v *single) inScope(a Agent) error {
-	if (selection{servers: a.Servers, tools: a.Tools}).server(v.server, v.account) {
-		return nil
+// onlyTools are the capabilities of a server for a caller that may use single tools.
+func onlyTools(capabilities []byte) []byte {
+	tools, ok := jsonx.Get(capabilities, "tools")
+	if !ok {
+		return []byte("{}")
 	}
-	return v.outOfScope("")
-}
-
-func (v *single) outOfScope(tool string) error {
-	return &policy.DeniedError{Server: v.server, Account: v.account, Tool: tool, Reason: "the scope of the token does not include it"}
+	return jsonx.Set(nil, "tools", tools)
 }
 
 // Do implements [View].
 func (v *single) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
 	a = v.agent(a)
-	if err := v.inScope(a); err != nil {
-		return nil, err
-	}
 	p, werr := r.Read.Params(r.Params)
 	if werr != nil {
 		return nil, werr
@@ -85,47 +79,18 @@ func (v *single) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
 	r.Read = wire.ReadingOf(r.Params, p)
 	switch r.Method {
 	case wire.MethodPing:
-		return emptyResult(a), nil
+		return emptyResult(a), v.s.gate.Enter(ctx, a.who, v.key(a), r.Method, "")
 	case wire.MethodInitialize, wire.MethodDiscover, wire.MethodListen:
 		return nil, wire.Errorf(wire.CodeMethodNotFound, "%s is not passed on", r.Method) // Info and Listen are for these
 	case wire.MethodSetLevel:
 		return v.setLevel(ctx, a, r)
-	case wire.MethodToolsList:
-		return v.tools(ctx, a, r)
 	case wire.MethodToolsCall:
-		if err := v.toolInScope(ctx, a, p.Name); err != nil {
-			return nil, err
-		}
 		return v.s.forward(ctx, a, v.key(a), p.Name, r)
-	}
-	if len(a.Tools) > 0 {
-		return nil, v.outOfScope("")
-	}
-	switch r.Method {
 	case wire.MethodSubscribe, wire.MethodUnsubscribe:
 		src := &source{key: v.key(a)}
 		return v.s.subscribe(ctx, a, target{src: src, name: p.URI}, p.URI, r)
 	}
 	return v.s.forward(ctx, a, v.key(a), "", r)
-}
-
-// toolInScope compares the server's own name of a tool with the agent's scope.
-func (v *single) toolInScope(ctx context.Context, a Agent, name string) error {
-	if len(a.Tools) == 0 {
-		return nil
-	}
-	own := name
-	if l, _, err := v.s.gate.Known(ctx, v.key(a)); err == nil {
-		for _, t := range l.Tools {
-			if t.Name == name {
-				own = t.Own
-			}
-		}
-	}
-	if (selection{tools: a.Tools}).tool(v.server, v.account, own) {
-		return nil
-	}
-	return v.outOfScope(name)
 }
 
 // setLevel asks an older server itself, so that its own answer comes back; for a
@@ -148,8 +113,15 @@ func (v *single) setLevel(ctx context.Context, a Agent, r Request) ([]byte, erro
 // server.
 func (v *single) Listen(ctx context.Context, a Agent, want Subscription, on func(wire.Message)) error {
 	a = v.agent(a)
-	if err := v.inScope(a); err != nil {
+	method := wire.MethodListen
+	if len(want.URIs) > 0 {
+		method = wire.MethodSubscribe
+	}
+	if err := v.s.gate.Enter(ctx, a.who, v.key(a), method, ""); err != nil {
 		return err
+	}
+	if !a.who.Scope.Whole(v.server, v.account) {
+		want.Prompts, want.Resources = false, false
 	}
 	v.s.lanes.open(a)
 	l := &listener{
@@ -172,7 +144,7 @@ func (v *single) hold(ctx context.Context, a Agent, l *listener) (stop func()) {
 		defer close(done)
 		want := l.want
 		want.Ready = l.ready
-		v.s.keepListening(ctx, v.key(a), want, func(m wire.Message) {
+		v.s.keepListening(ctx, a, v.key(a), want, func(m wire.Message) {
 			switch {
 			case m.Method == wire.MethodNotifyUpdated:
 				l.on(updated(m, jsonx.GetText(m.Params, "uri")))

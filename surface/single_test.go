@@ -19,7 +19,7 @@ import (
 
 func single1(t testing.TB, w *rig, name string) View {
 	t.Helper()
-	v, err := w.Server(name)
+	v, err := w.Server(t.Context(), modernAgent, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func single1(t testing.TB, w *rig, name string) View {
 func TestFidelity(t *testing.T) {
 	for _, versions := range [][]string{modernOnly, legacyOnly} {
 		srv, _ := serve(t, "s", fake.Options{Versions: versions, Tools: append(fake.DefaultTools(), fake.CorpusTools()...)})
-		w := start(t, []config.Server{srv}, Options{}, nil)
+		w := start(t, []config.Server{srv}, options{}, nil)
 		for _, agent := range []Agent{modernAgent, legacyAgent} {
 			t.Run(versions[0]+" to "+agent.Version, func(t *testing.T) {
 				compareCorpus(t, single1(t, w, "s"), agent, func(name string) string { return name })
@@ -98,7 +98,7 @@ func TestPagesPass(t *testing.T) {
 		Versions: modernOnly, PageSize: 2, ListTTL: 5000, CacheScope: "public",
 		Tools: []fake.Tool{simple("s", "c", ""), simple("s", "a", ""), simple("s", "b", "")},
 	})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
 	const meta = `"ttlMs":5000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1.0.0"}}}`
 	const def = `{"name":"%s","description":"","inputSchema":{"type":"object"}}`
@@ -122,7 +122,7 @@ func TestPagesFilter(t *testing.T) {
 		Versions: modernOnly, ListTTL: 5000, CacheScope: "public", Switches: []string{"invalid-header-tools"},
 		Tools: []fake.Tool{simple("s", "a", ""), simple("s", "b", ""), simple("s", "c", "")},
 	})
-	w := start(t, []config.Server{srv}, Options{}, func(c *config.Config, _ *host.Options) {
+	w := start(t, []config.Server{srv}, options{}, func(c *config.Config, _ *host.Options) {
 		c.Servers[0].Tools = config.ToolRules{Deny: []string{"b"}, Rename: map[string]string{"c": "sea"}}
 	})
 	v := single1(t, w, "s")
@@ -149,7 +149,7 @@ func TestSingleInfo(t *testing.T) {
 	gone := config.Server{Name: "gone", Transport: config.TransportHTTP, URL: "http://127.0.0.1:1/mcp"}
 	off := srv
 	off.Name, off.Disabled = "off", true
-	w := start(t, []config.Server{srv, gone, off}, Options{}, nil)
+	w := start(t, []config.Server{srv, gone, off}, options{}, nil)
 	info, err := single1(t, w, "s").Info(t.Context(), legacyAgent)
 	if err != nil || !strings.Contains(string(info.Server), "its-own-name") || info.Instructions != "Be kind." || info.Version != wire.V20251125 {
 		t.Errorf("%+v, %v", info, err)
@@ -161,7 +161,7 @@ func TestSingleInfo(t *testing.T) {
 	if _, err := single1(t, w, "off").Info(t.Context(), legacyAgent); err == nil {
 		t.Error("a server that is off is described")
 	}
-	if _, err := w.Server("nobody"); !errors.Is(err, ErrUnknownView) {
+	if _, err := w.Server(t.Context(), modernAgent, "nobody"); !errors.Is(err, ErrUnknownView) {
 		t.Errorf("unknown: %v", err)
 	}
 	for _, v := range []View{w.Meta(), w.Direct()} {
@@ -176,7 +176,7 @@ func TestSingleInfo(t *testing.T) {
 // agent twice at once, call a server that asks: each question reaches who caused it.
 func TestQuestionsReachTheirAgent(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: legacyOnly})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
 	var wg sync.WaitGroup
 	for i := range 6 {
@@ -211,7 +211,7 @@ func TestQuestionsReachTheirAgent(t *testing.T) {
 func TestAgentsShareConnections(t *testing.T) {
 	old, oldFake := serve(t, "old", fake.Options{Versions: legacyOnly})
 	young, _ := serve(t, "young", fake.Options{Versions: modernOnly})
-	w := start(t, []config.Server{old, young}, Options{}, nil)
+	w := start(t, []config.Server{old, young}, options{}, nil)
 	for i := range 4 {
 		agent := Agent{Version: wire.V20251125, Lane: fmt.Sprint("lane-", i)}
 		do(t, single1(t, w, "old"), agent, wire.MethodToolsCall, `{"name":"echo"}`)
@@ -232,7 +232,7 @@ func TestAgentsShareConnections(t *testing.T) {
 // TestMetaOfTheAgent wants a modern server to learn who its older agent is.
 func TestMetaOfTheAgent(t *testing.T) {
 	srv, _ := serve(t, "s", fake.Options{Versions: modernOnly})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	agent := legacyAgent
 	agent.Capabilities, agent.ClientInfo = []byte(`{"sampling":{}}`), []byte(`{"name":"editor","version":"1"}`)
 	v := single1(t, w, "s")

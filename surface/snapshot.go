@@ -61,7 +61,7 @@ type rendered struct {
 }
 
 // snapshotKey says whose view it is.
-type snapshotKey struct{ principal, profile, scope string }
+type snapshotKey struct{ principal, scope string }
 
 // maxSnapshots bounds how many are kept.
 const maxSnapshots = 256
@@ -95,15 +95,15 @@ func (c *snapshots) put(k snapshotKey, snap *snapshot) {
 
 // newSnapshot prepares everything but the search index, which is made when it is
 // first used.
-func newSnapshot(sources []source, sel selection, n naming, login bool) *snapshot {
+func newSnapshot(sources []source, narrow bool, n naming, login bool) *snapshot {
 	snap := &snapshot{sources: sources, by: map[string]*source{}, uris: map[string][]target{}, toolNames: map[string][]string{}}
 	for i := range snap.sources {
 		snap.by[snap.sources[i].label] = &snap.sources[i]
 	}
-	snap.addTools(sel, n, login)
-	snap.addPrompts(sel, n)
-	snap.addResources(sel)
-	snap.addTemplates(sel)
+	snap.addTools(narrow, n, login)
+	snap.addPrompts(n)
+	snap.addResources()
+	snap.addTemplates()
 	snap.index = sync.OnceValue(snap.newIndex)
 	return snap
 }
@@ -122,15 +122,15 @@ func named(entries []entry) []entry {
 	return slices.CompactFunc(entries, func(a, b entry) bool { return a.name == b.name })
 }
 
-func (snap *snapshot) addTools(sel selection, n naming, login bool) {
+func (snap *snapshot) addTools(narrow bool, n naming, login bool) {
 	var all []entry
-	f := freshness{public: !sel.scoped()}
+	f := freshness{public: !narrow}
 	for i := range snap.sources {
 		src := &snap.sources[i]
 		f.add(src)
 		var own []entry
 		for _, t := range src.listing.Tools {
-			if t.Blocked || !sel.tool(src.Name, src.Account, t.Own) {
+			if t.Blocked {
 				continue
 			}
 			own = append(own, entry{def: t.Definition, target: target{src, t.Name, t.Definition}})
@@ -149,9 +149,9 @@ func (snap *snapshot) addTools(sel selection, n naming, login bool) {
 	snap.tools = newList("tools", first, all, f)
 }
 
-func (snap *snapshot) addPrompts(sel selection, n naming) {
+func (snap *snapshot) addPrompts(n naming) {
 	var all []entry
-	for src := range snap.others(sel) {
+	for src := range snap.whole() {
 		var own []entry
 		for _, def := range src.listing.Prompts {
 			if name := jsonx.GetText(def, "name"); name != "" {
@@ -167,11 +167,11 @@ func (snap *snapshot) addPrompts(sel selection, n naming) {
 	snap.prompts = newList("prompts", nil, all, freshness{})
 }
 
-// others yields the sources whose prompts and resources are seen.
-func (snap *snapshot) others(sel selection) func(func(*source) bool) {
+// whole yields the sources of which more than tools exist for the agent.
+func (snap *snapshot) whole() func(func(*source) bool) {
 	return func(yield func(*source) bool) {
 		for i := range snap.sources {
-			if src := &snap.sources[i]; sel.others(src.Name, src.Account) && !yield(src) {
+			if src := &snap.sources[i]; src.Whole && !yield(src) {
 				return
 			}
 		}
@@ -264,27 +264,28 @@ func (snap *snapshot) newIndex() *Index {
 }
 
 // snapshot returns what a sees now, made again only when something has changed.
-func (s *Surface) snapshot(ctx context.Context, a Agent, profile string) *snapshot {
-	k, sel := s.selection(a, profile)
-	sources := s.sources(ctx, k.principal, sel)
+func (s *Surface) snapshot(ctx context.Context, a Agent) *snapshot {
+	k := a.snapshotKey()
+	sources := s.sources(ctx, a)
 	old := s.snaps.get(k)
 	if old != nil && slices.EqualFunc(old.sources, sources, func(x, y source) bool { return x.sameAs(&y) }) {
 		return old
 	}
-	snap := newSnapshot(sources, sel, s.names, s.opt.Logins != nil)
+	snap := newSnapshot(sources, a.who.Scope.Narrow(), s.names, s.gate.CanLogin())
 	s.snaps.put(k, snap)
 	return snap
 }
 
 // recent is the last snapshot, perhaps outdated: what it leads to is checked again
 // by the gate.
-func (s *Surface) recent(ctx context.Context, a Agent, profile string) *snapshot {
-	k, _ := s.selection(a, profile)
-	if snap := s.snaps.get(k); snap != nil {
+func (s *Surface) recent(ctx context.Context, a Agent) *snapshot {
+	if snap := s.snaps.get(a.snapshotKey()); snap != nil {
 		return snap
 	}
-	return s.snapshot(ctx, a, profile)
+	return s.snapshot(ctx, a)
 }
+
+func (a *Agent) snapshotKey() snapshotKey { return snapshotKey{a.Principal, a.who.Scope.Key()} }
 
 // tool finds a tool of a server by the name it is listed under.
 func (src *source) tool(name string) (policy.Tool, bool) {

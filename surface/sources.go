@@ -1,7 +1,6 @@
 package surface
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -22,19 +21,15 @@ type source struct {
 	err     error // why nothing of it may be seen
 }
 
-// sources are the servers that a principal sees through a selection, sorted, with
-// what is known of each. Nobody is asked for anything.
-func (s *Surface) sources(ctx context.Context, principal string, sel selection) []source {
-	servers := s.opt.Hosted.Servers(principal)
-	slices.SortFunc(servers, func(a, b Server) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Account, b.Account)) })
+// sources are the servers that exist for an agent, sorted, with what is known of
+// each. No server is asked for anything.
+func (s *Surface) sources(ctx context.Context, a Agent) []source {
+	servers := s.gate.Servers(ctx, a.who)
 	out := make([]source, 0, len(servers))
 	for _, srv := range servers {
-		if !sel.server(srv.Name, srv.Account) {
-			continue
-		}
-		src := source{Server: srv, label: label(srv.Name, srv.Account), key: policy.Key{Principal: principal, Server: srv.Name, Account: srv.Account}}
+		src := source{Server: srv, label: label(srv.Name, srv.Account), key: policy.Key{Principal: a.Principal, Server: srv.Name, Account: srv.Account}}
 		if !srv.Off {
-			src.listing, src.known, src.err = s.gate.Known(ctx, src.key)
+			src.listing, src.known, src.err = s.gate.Known(ctx, a.who, src.key)
 		}
 		out = append(out, src)
 	}
@@ -58,6 +53,8 @@ func (src *source) items(method string) [][]byte {
 func (src *source) lacks(method string) bool {
 	switch {
 	case src.Off || src.err != nil:
+		return false
+	case method != wire.MethodToolsList && !src.Whole:
 		return false
 	case !src.known:
 		return true

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/policy"
@@ -37,7 +39,7 @@ func TestListsDoNotWaitForLateServers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := New(nil, &Options{Hosted: &deaf{}})
+				s := New(policy.NewGate(nil, nil, nil), nil)
 				defer s.Close()
 				var open []*reading
 				for _, d := range tt.answers {
@@ -67,39 +69,28 @@ func TestListsDoNotWaitForLateServers(t *testing.T) {
 	}
 }
 
-// deaf is Hosted of nobody; listening to it fails.
-type deaf struct{ listened []time.Time }
-
-func (*deaf) Servers(string) []Server                                  { return nil }
-func (*deaf) Named(string) (string, bool)                              { return "", false }
-func (*deaf) Status(context.Context, string, string) []Status          { return nil }
-func (*deaf) Release(policy.Key)                                       {}
-func (*deaf) Explain(error) Problem                                    { return Problem{} }
-func (*deaf) Notify(context.Context, policy.Key, string, []byte) error { return nil }
-func (*deaf) Version(context.Context, policy.Key) (string, error)      { return "", nil }
-func (*deaf) List(context.Context, policy.Key, string) (policy.Catalog, error) {
-	return policy.Catalog{}, errors.New("nobody is there")
-}
-
-func (d *deaf) Listen(context.Context, policy.Key, Subscription, func(wire.Message)) error {
-	d.listened = append(d.listened, time.Now())
-	return errors.New("nobody is there")
-}
-
-// TestListeningBacksOff: a server that hangs up is not asked more than once a minute.
+// TestListeningBacksOff: a server that refuses is not asked more than once a minute.
 func TestListeningBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &deaf{}
-		s := New(nil, &Options{Hosted: d})
+		var listened []time.Time
+		hosted := host.New(nil)
+		defer hosted.Close()
+		if err := hosted.Spawn(t.Context(), config.Server{Name: "s", Transport: config.TransportHTTP, URL: "http://127.0.0.1:1"}, &host.SpawnOptions{Lazy: true}); err != nil {
+			t.Fatal(err)
+		}
+		deny := &config.Config{Usher: config.Settings{Policy: config.Policy{Deny: []config.Rule{{Pattern: "s"}}}}}
+		gate := policy.NewGate(hosted, nil, &policy.Options{Config: deny, OnCall: func(policy.Finished) { listened = append(listened, time.Now()) }})
+		defer gate.Close(t.Context())
+		s := New(gate, nil)
 		defer s.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()
-		s.keepListening(ctx, policy.Key{}, Subscription{}, nil)
-		if time.Since(began) != time.Hour || len(d.listened) < 60 || len(d.listened) > 70 {
-			t.Errorf("asked %d times in %v", len(d.listened), time.Since(began))
+		s.keepListening(ctx, (&endpoint{s: s}).agent(Agent{}), policy.Key{Server: "s"}, Subscription{}, nil)
+		if time.Since(began) != time.Hour || len(listened) < 60 || len(listened) > 70 {
+			t.Errorf("asked %d times in %v", len(listened), time.Since(began))
 		}
-		if first := d.listened[1].Sub(d.listened[0]); first != time.Second {
+		if first := listened[1].Sub(listened[0]); first != time.Second {
 			t.Errorf("the second try comes after %v", first)
 		}
 	})
@@ -108,7 +99,7 @@ func TestListeningBacksOff(t *testing.T) {
 // TestBurstsAreToldOnce: changes are gathered, and what ends as it was is not told.
 func TestBurstsAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(nil, &Options{Hosted: &deaf{}})
+		s := New(policy.NewGate(nil, nil, nil), nil)
 		defer s.Close()
 		var version atomic.Int32
 		var heard []string

@@ -105,7 +105,7 @@ func (s *Surface) decide() (string, Explanation) {
 
 // costs counts what the direct view costs, per server.
 func (s *Surface) costs(ctx context.Context) Explanation {
-	snap := s.snapshot(ctx, Agent{Principal: local}, "")
+	snap := s.snapshot(ctx, (&endpoint{s: s}).agent(Agent{}))
 	e := Explanation{Budget: s.opt.TokenBudget, Meta: Tokens([]byte(metaTool)), Rows: []ServerCosts{}}
 	rows := map[*source]*ServerCosts{}
 	for i := range snap.sources {

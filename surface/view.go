@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
 )
 
 // Agent is who asks, as far as a view has to know.
@@ -29,9 +30,16 @@ type Agent struct {
 	// of a tool of any server. What does not match is not there for this agent.
 	// Empty: all.
 	Servers, Tools []string
+	// Credential is the id of the token or client that the agent authenticated with,
+	// for audit records. Empty: there is none.
+	Credential string
 	// Ask answers what a server of the older era asks on the lane's connection
 	// outside any request of the agent. Nil: the server is told that nobody can.
 	Ask Responder
+
+	// Filled in by endpoint.agent.
+	at  *endpoint
+	who policy.Caller
 }
 
 // Responder answers a question of a server (elicitation, sampling, roots): the raw
@@ -64,15 +72,6 @@ type Info struct {
 	// TTL is how long this may be kept, and Public whether for everybody.
 	TTL    time.Duration
 	Public bool
-}
-
-// Subscription says of which changes an agent wants to hear.
-type Subscription struct {
-	Tools, Prompts, Resources bool
-	URIs                      []string
-	// Ready is called once, when whatever changes from then on is heard. A server
-	// that is down does not hold it back. It must not block; nil does nothing.
-	Ready func()
 }
 
 // View is the content of one endpoint: all servers through one tool, all of them

@@ -16,6 +16,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/upstream"
 	"github.com/usher-mcp/usher/vault/sqlstore"
 )
@@ -63,7 +64,7 @@ func (s *hosted) close() error {
 func (s *hosted) list(ctx context.Context, method string) ([][]byte, error) {
 	var items [][]byte
 	err := s.loggedIn(ctx, func() error {
-		result, err := s.host.Gate().Do(ctx, s.key, host.Request{Request: upstream.Request{Method: method}, Answer: s.answer})
+		result, err := s.host.Gate().Do(ctx, policy.Caller{}, s.key, host.Request{Request: upstream.Request{Method: method}, Answer: s.answer})
 		if err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func (s *hosted) list(ctx context.Context, method string) ([][]byte, error) {
 
 func (s *hosted) request(ctx context.Context, method string, params []byte) (result []byte, err error) {
 	err = s.loggedIn(ctx, func() error {
-		r, err := s.host.Gate().Do(ctx, s.key, host.Request{Request: upstream.Request{Method: method, Params: params}, Answer: s.answer})
+		r, err := s.host.Gate().Do(ctx, policy.Caller{}, s.key, host.Request{Request: upstream.Request{Method: method, Params: params}, Answer: s.answer})
 		result = r.Raw
 		return err
 	})

@@ -1,4 +1,4 @@
-package surface
+package policy
 
 import (
 	"bytes"
@@ -6,33 +6,33 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
-// tools passes a page of a server's tools on. Where nothing has to be left out the
-// page is the server's, to the byte.
-func (v *single) tools(ctx context.Context, a Agent, r Request) ([]byte, error) {
-	raw, k, err := v.s.forwardOn(ctx, a, v.key(a), "", r)
+// toolsPage leaves out of a page of a server's tools what does not exist for the
+// caller. Where nothing has to be left out the page is the server's, to the byte.
+func (g *Gate) toolsPage(ctx context.Context, c *Caller, k Key, raw []byte) ([]byte, error) {
+	sc := g.account(k)
+	to := g.line(sc, k)
+	cat, known := to.Cached()
+	listing, err := g.listing(ctx, c, sc, k, cat)
 	if err != nil {
 		return nil, err
 	}
-	listing, known, err := v.s.gate.Known(ctx, k)
-	if err != nil {
-		return nil, err
-	}
-	sel := selection{tools: a.Tools}
-	if out, ok := v.s.pages.get(v.key(a), raw, listing.Tools); ok && sel.empty() {
+	id := pageKey{sc.id, c.Scope.Key()}
+	if out, ok := g.pages.get(id, raw, listing.Tools); ok && known {
 		return out, nil
 	}
-	if !known || !covers(listing.Catalog.Tools, raw) {
-		if listing, err = v.s.gate.Tools(ctx, k); err != nil {
+	if !known || !covers(cat.Tools, raw) {
+		if cat, err = to.Tools(ctx); err == nil {
+			listing, err = g.listing(ctx, c, sc, k, cat)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	out := v.filter(raw, listing, sel)
-	if sel.empty() {
-		v.s.pages.put(v.key(a), raw, listing.Tools, out)
-	}
+	out := filterPage(raw, listing, c.Scope.Narrow())
+	g.pages.put(id, raw, listing.Tools, out)
 	return out, nil
 }
 
@@ -51,13 +51,13 @@ func covers(list [][]byte, page []byte) bool {
 	return true
 }
 
-// filter leaves out what may not be seen and renames what config renames. A tool that
+// filterPage leaves out what is not listed and renames what config renames. A tool that
 // stands on the page in another form than the gate has compared with its pin is
 // shown in the form that was.
-func (v *single) filter(page []byte, listing policy.Listing, sel selection) []byte {
-	shown := make(map[string]policy.Tool, len(listing.Tools))
+func filterPage(page []byte, listing Listing, private bool) []byte {
+	shown := make(map[string]Tool, len(listing.Tools))
 	for _, t := range listing.Tools {
-		if !t.Blocked && sel.tool(v.server, v.account, t.Own) {
+		if !t.Blocked {
 			shown[t.Own] = t
 		}
 	}
@@ -84,7 +84,7 @@ func (v *single) filter(page []byte, listing policy.Listing, sel selection) []by
 		return page
 	}
 	edits := []jsonx.Edit{{Key: "tools", Value: append(append([]byte{'['}, bytes.Join(out, []byte{','})...), ']')}}
-	if _, ok := jsonx.Get(page, "cacheScope"); ok && sel.scoped() {
+	if _, ok := jsonx.Get(page, "cacheScope"); ok && private {
 		edits = append(edits, jsonx.Edit{Key: "cacheScope", Value: []byte(`"private"`)})
 	}
 	return jsonx.Apply(page, edits...)
@@ -94,16 +94,22 @@ func (v *single) filter(page []byte, listing policy.Listing, sel selection) []by
 // is the same bytes again.
 type pages struct {
 	mu  sync.Mutex // guards all
-	all map[policy.Key]page
+	all map[pageKey]page
+}
+
+// pageKey says whose page it is: of an account, in a scope.
+type pageKey struct {
+	account accountID
+	scope   string
 }
 
 type page struct {
 	raw   []byte
-	tools []policy.Tool
+	tools []Tool
 	out   []byte
 }
 
-func (p *pages) get(k policy.Key, raw []byte, tools []policy.Tool) ([]byte, bool) {
+func (p *pages) get(k pageKey, raw []byte, tools []Tool) ([]byte, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.all[k]
@@ -113,11 +119,15 @@ func (p *pages) get(k policy.Key, raw []byte, tools []policy.Tool) ([]byte, bool
 	return last.out, true
 }
 
-func (p *pages) put(k policy.Key, raw []byte, tools []policy.Tool, out []byte) {
+func (p *pages) put(k pageKey, raw []byte, tools []Tool, out []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.all == nil || len(p.all) >= maxSnapshots {
-		p.all = map[policy.Key]page{}
+	if p.all == nil || len(p.all) >= limit.ToolPages {
+		p.all = map[pageKey]page{}
 	}
 	p.all[k] = page{raw, tools, out}
+}
+
+func sameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (a == nil) == (b == nil) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -1,0 +1,34 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// maxLabelLength bounds the label of an account, which becomes part of file names
+// and keys.
+const maxLabelLength = 64
+
+// CheckLabel returns an error when a label cannot name an account in
+// "server@label". A label may become part of a file name on any system.
+func CheckLabel(label string) error {
+	switch {
+	case label == "":
+		return errors.New("an account needs a label: write server@label")
+	case len(label) > maxLabelLength:
+		return fmt.Errorf("the label %s is longer than %d bytes", Visible(label[:maxLabelLength])+"…", maxLabelLength)
+	case strings.HasPrefix(label, ".") || strings.HasSuffix(label, "."):
+		return fmt.Errorf("the label %s must not begin or end with a dot", Visible(label))
+	}
+	for _, r := range label {
+		switch {
+		case strings.ContainsRune(`@/\:*?"<>|%`, r):
+			return fmt.Errorf("the label %s must not contain %q", Visible(label), r)
+		case unicode.IsSpace(r) || !unicode.IsPrint(r) || invisible(r) || r == unicode.ReplacementChar:
+			return fmt.Errorf("the label %s must not contain blanks or invisible characters", Visible(label))
+		}
+	}
+	return nil
+}

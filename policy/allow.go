@@ -1,0 +1,219 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// need is how much of a server a verb uses.
+type need uint8
+
+const (
+	// needServer: that the server exists for the caller. Enough to list its tools.
+	needServer need = iota + 1
+	// needTool: one tool, by name.
+	needTool
+	// needWhole: more than single tools, see Scope.Whole.
+	needWhole
+)
+
+// methods says what each method of a client needs. What is not listed needs the
+// whole server. A test compares the table with the methods of internal/wire.
+var methods = map[string]need{
+	wire.MethodToolsList:     needServer,
+	wire.MethodToolsCall:     needTool,
+	wire.MethodPromptsList:   needWhole,
+	wire.MethodPromptsGet:    needWhole,
+	wire.MethodResourcesList: needWhole,
+	wire.MethodTemplatesList: needWhole,
+	wire.MethodResourcesRead: needWhole,
+	wire.MethodSubscribe:     needWhole,
+	wire.MethodUnsubscribe:   needWhole,
+	wire.MethodComplete:      needWhole,
+	wire.MethodListen:        needServer, // Listen looks at what is subscribed to
+	wire.MethodInitialize:    needServer,
+	wire.MethodDiscover:      needServer,
+	wire.MethodPing:          needServer,
+	// A level that was asked for on a session's own connection; what a server logs
+	// on a shared one reaches callers of the whole server only.
+	wire.MethodSetLevel: needServer,
+}
+
+func needOf(method string) need {
+	if n, ok := methods[method]; ok {
+		return n
+	}
+	return needWhole
+}
+
+// allow decides every verb: whether the server, account and tool exist for the
+// caller, then the rules, then the hook of the program. It returns the server's own
+// name of the tool. k is a key of the caller, see Caller.own.
+//
+// What does not exist for the caller is an [UnknownError], the same as for a name
+// that nobody uses; what the rules forbid is a [DeniedError].
+func (g *Gate) allow(ctx context.Context, c *Caller, k Key, n need, tool string) (string, error) {
+	state := g.accounts.find(k)
+	if !g.exists(ctx, k, state) {
+		return "", g.unknownServer(c, k, false)
+	}
+	return g.allowExisting(ctx, c, k, n, tool, state)
+}
+
+// allowExisting is allow for an account of which it does not matter whether it
+// exists yet.
+func (g *Gate) allowExisting(ctx context.Context, c *Caller, k Key, n need, tool string, state *accountState) (string, error) {
+	if !c.Scope.server(k.Server, k.Account) {
+		return "", g.unknownServer(c, k, true)
+	}
+	v := g.decide(state, k, tool)
+	switch {
+	case n == needTool && !c.Scope.tool(k.Server, k.Account, v.tool):
+		return "", g.unknownTool(ctx, c, k, tool, true)
+	case n == needWhole && !c.Scope.Whole(k.Server, k.Account):
+		return "", &UnknownError{Server: k.Server, Account: k.Account, hidden: true, part: true}
+	case v.denied != nil:
+		return "", v.denied
+	}
+	return v.tool, g.askHook(ctx, k, v.tool, tool)
+}
+
+// decide asks the rules.
+func (g *Gate) decide(state *accountState, k Key, tool string) verdict {
+	r := g.rules.Load()
+	if state != nil {
+		return state.decide(r, tool)
+	}
+	return r.decide(k.Server, k.Account, tool)
+}
+
+// askHook asks the policy of the program.
+func (g *Gate) askHook(ctx context.Context, k Key, own, tool string) error {
+	if g.opt.Hook == nil {
+		return nil
+	}
+	d := g.opt.Hook(ctx, k.Server, own)
+	if d.Allow {
+		return nil
+	}
+	if d.Reason == "" {
+		d.Reason = "the program's own policy says no"
+	}
+	return &DeniedError{Server: k.Server, Account: k.Account, Tool: tool, Reason: d.Reason}
+}
+
+// exists reports whether there is such a server and account. A server is looked up
+// when nothing is remembered about it; Configure forgets what has gone.
+func (g *Gate) exists(ctx context.Context, k Key, state *accountState) bool {
+	if state == nil && g.fleet != nil {
+		if _, ok := g.fleet.Named(k.Server); !ok {
+			return false
+		}
+	}
+	return k.Account == "" || g.opt.Accounts == nil || g.opt.Accounts.Has(ctx, k.Principal, k.Server, k.Account)
+}
+
+// admit is allow for a verb that a caller uses: a refusal is recorded.
+func (g *Gate) admit(ctx context.Context, c *Caller, k Key, method, tool string) (string, error) {
+	own, err := g.allow(ctx, c, k, needOf(method), tool)
+	if err != nil {
+		g.refused(c, k, method, tool, err)
+	}
+	return own, err
+}
+
+// Allowed reports whether a caller may use a tool or, with an empty tool, start and
+// list the server. It asks the scope, the rules and the hook, and records nothing.
+func (g *Gate) Allowed(ctx context.Context, c Caller, k Key, tool string) error {
+	n := needServer
+	if tool != "" {
+		n = needTool
+	}
+	_, err := g.allow(ctx, &c, c.own(k), n, tool)
+	return err
+}
+
+// MayRegister reports whether the rules and the hook allow a server that is not
+// registered yet.
+func (g *Gate) MayRegister(ctx context.Context, c Caller, server string) error {
+	_, err := g.allowExisting(ctx, &c, c.own(Key{Server: server}), needServer, "", nil)
+	return err
+}
+
+// UnknownError says that a server, account or tool does not exist, or not for this
+// caller: both read the same. It is [host.ErrUnknownServer] or
+// [host.ErrUnknownTool].
+type UnknownError struct {
+	Server  string
+	Account string
+	Tool    string   // empty when the server or account is unknown
+	Near    []string // names that exist for the caller and may be meant
+
+	hidden bool // it exists, but not for the caller
+	part   bool // the server exists for the caller, but not what was asked for
+}
+
+func (e *UnknownError) Error() string {
+	var near string
+	if len(e.Near) > 0 {
+		near = `; did you mean "` + strings.Join(e.Near, `" or "`) + `"?`
+	}
+	switch {
+	case e.part:
+		return "the request is not supported by " + config.Unquoted(scopeName(e.Server, e.Account))
+	case e.Tool != "":
+		return fmt.Sprintf("%s has no tool named %s%s", config.Unquoted(scopeName(e.Server, e.Account)), config.Visible(e.Tool), near)
+	case e.Account != "":
+		return fmt.Sprintf("no server or account is named %s%s", config.Visible(scopeName(e.Server, e.Account)), near)
+	}
+	return fmt.Sprintf("no server is named %s%s", config.Visible(e.Server), near)
+}
+
+// Is makes errors.Is hold for the sentinels of host.
+func (e *UnknownError) Is(target error) bool {
+	if e.Tool != "" {
+		return target == host.ErrUnknownTool
+	}
+	return !e.part && target == host.ErrUnknownServer
+}
+
+// Hint is the next step for a person.
+func (e *UnknownError) Hint() string {
+	switch {
+	case e.part:
+		return ""
+	case e.Tool != "":
+		return "usher tools " + scopeName(e.Server, e.Account)
+	case e.Account != "":
+		return "usher login " + scopeName(e.Server, e.Account)
+	}
+	return "usher list"
+}
+
+func (g *Gate) unknownServer(c *Caller, k Key, hidden bool) error {
+	var names []string
+	for _, s := range g.visible(c) {
+		names = append(names, scopeName(s.Name, s.Account))
+	}
+	return &UnknownError{Server: k.Server, Account: k.Account, Near: config.Nearest(scopeName(k.Server, k.Account), names), hidden: hidden}
+}
+
+// unknownTool suggests tools that are known already and exist for the caller.
+func (g *Gate) unknownTool(ctx context.Context, c *Caller, k Key, tool string, hidden bool) error {
+	e := &UnknownError{Server: k.Server, Account: k.Account, Tool: tool, hidden: hidden}
+	if l, known, err := g.known(ctx, c, k); err == nil && known {
+		names := make([]string, 0, len(l.Tools))
+		for _, t := range l.Tools {
+			if !t.Blocked {
+				names = append(names, t.Name)
+			}
+		}
+		e.Near = config.Nearest(tool, names)
+	}
+	return e
+}
