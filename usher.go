@@ -196,6 +196,12 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 				s.Notified(k, m)
 			}
 		},
+		OnForget: func(k host.Key) {
+			if k.Lane == "" {
+				h.gate.Drop(k)
+				h.rings.drop(k)
+			}
+		},
 		Connection: h.connection(o),
 		Events:     h.bus,
 		Log:        o.Log,

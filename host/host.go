@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 
@@ -41,6 +42,7 @@ type registration struct {
 	srv    *config.Server // never changes, and is shared by all that is made from it
 	pace   *upstream.Pace // of all its connections together
 	units  map[Key]*unit
+	swept  time.Time // when idle units were last looked for; guarded like units
 	lists  pool
 	modern atomic.Value // string: its revision, once it is known to have no older one
 }
@@ -227,6 +229,9 @@ func (h *Host) unit(k Key) (*unit, error) {
 			return nil, unknownServer(k.Server, h.Names())
 		case u != nil:
 			return u, nil
+		}
+		if err := h.sweep(reg); err != nil {
+			return nil, err
 		}
 		made = h.newUnit(k, reg) // without a lock: it asks the program around us
 	}

@@ -68,6 +68,9 @@ type Options struct {
 	// OnNotification hears what a server says that belongs to no request. It must
 	// not block.
 	OnNotification func(Key, wire.Message)
+	// OnForget hears that nobody used a key for so long, or that there are so many,
+	// that it was forgotten. It must not block.
+	OnForget func(Key)
 	// Events hears of changes of state and of lists. Nil: nobody does.
 	Events *event.Bus[event.Event]
 	// Log hears warnings. Default: discard.

@@ -76,7 +76,7 @@ type unit struct {
 func (h *Host) newUnit(k Key, reg *registration) *unit {
 	srv := reg.srv
 	u := &unit{
-		h: h, reg: reg, key: k, srv: srv, digest: srv.Digest(), state: Disconnected,
+		h: h, reg: reg, key: k, srv: srv, digest: srv.Digest(), state: Disconnected, used: time.Now(),
 		number:  strconv.FormatInt(h.made.Add(1), 36) + " ",
 		budget:  budget{max: srv.Supervision.MaxRestarts, window: srv.Supervision.RestartWindow},
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},

@@ -123,7 +123,7 @@ func (g *Gate) listing(ctx context.Context, c *Caller, sc *accountState, k Key, 
 		l.Catalog.Tools, l.Public = nil, l.Public && !c.Scope.Narrow()
 	}
 	if !c.Scope.Whole(k.Server, k.Account) {
-		l.Prompts, l.Resources, l.Templates = nil, nil, nil
+		l.Prompts, l.Resources, l.Templates, l.Instructions = nil, nil, nil, ""
 	}
 	return l, nil
 }

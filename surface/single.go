@@ -47,7 +47,7 @@ func (v *single) describe(a Agent, l policy.Listing) Info {
 		info.Capabilities = []byte(directCapabilities)
 	}
 	if !a.who.Scope.Whole(v.server, v.account) {
-		info.Capabilities, info.Instructions = onlyTools(info.Capabilities), ""
+		info.Capabilities = onlyTools(info.Capabilities)
 	}
 	return info
 }
