@@ -160,7 +160,7 @@ func (a *app) addSaid(o addOptions, t target, s config.Server, existed bool) {
 	s.Origin = config.Origin{File: t.path, Layer: t.layer}
 	switch {
 	case s.NeedsApproval():
-		a.note("next: usher approve %s, as for everything a project file starts", s.Name)
+		a.note("next: %s, as for everything a project file starts", a.remedy("usher approve "+s.Name))
 	case s.Disabled:
 		a.note("next: it is switched off; remove \"disabled\" to use it")
 	default:

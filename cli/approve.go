@@ -120,7 +120,7 @@ func (a *app) approveAsk(ctx context.Context, cfg *config.Config, approvals *vau
 		a.note("approved %s; next: usher tools %s", s.Name, s.Name)
 	}
 	if refused > 0 && !a.io.InTTY {
-		return withHint(errNoTerminal, "look at what is shown, then: usher approve %s", strings.Join(append(o.names, "--yes"), " "))
+		return withHint(errNoTerminal, "%s", a.agreeHint("look at what is shown, then: usher approve %s", strings.Join(append(o.names, "--yes"), " ")))
 	}
 	if refused > 0 {
 		return &silent{exitWaiting}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/person"
 )
 
 // world is a machine with nothing on it, for running commands in this process.
@@ -23,6 +24,9 @@ type world struct {
 	in   io.Reader // a terminal when set
 	tty  bool      // standard output is a terminal
 	wide int
+
+	errTTY bool   // standard error is a terminal
+	token  string // the script token
 }
 
 func newWorld(t *testing.T) *world {
@@ -31,7 +35,12 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, dir: dir, env: map[string]string{"USHER_HOME": filepath.Join(dir, "usher")}, wide: 80}
+	home := filepath.Join(dir, "usher")
+	token, err := person.NewToken(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t: t, dir: dir, env: map[string]string{"USHER_HOME": home, person.TokenVariable: token}, wide: 80, token: token}
 }
 
 func (w *world) write(name, text string) string {
@@ -59,7 +68,7 @@ func (w *world) run(args ...string) (code int, out, errs string) {
 	w.t.Helper()
 	var o, e bytes.Buffer
 	world := IO{
-		In: w.in, Out: &o, Err: &e, InTTY: w.in != nil, OutTTY: w.tty, Width: w.wide,
+		In: w.in, Out: &o, Err: &e, InTTY: w.in != nil, OutTTY: w.tty, ErrTTY: w.errTTY, Width: w.wide,
 		System: config.System{Home: filepath.Join(w.dir, "home"), Workdir: w.dir, LookupEnv: func(name string) (string, bool) {
 			v, ok := w.env[name]
 			return v, ok

@@ -114,6 +114,9 @@ func (a *app) printRow(row host.Row, wide int, asJSON bool) error {
 	if row.Account != "" {
 		name += "@" + row.Account
 	}
+	if a.agent() != "" && neutralText(row.Err) != "" {
+		row.Err = errors.New(a.explained(row.Err))
+	}
 	if asJSON {
 		out := discovered{Server: name, Tool: row.Tool, Schema: row.Schema, Stale: row.Stale}
 		if row.Err != nil {

@@ -123,7 +123,7 @@ func (x *examiner) approval(ctx context.Context, srv config.Server, d *diagnosis
 	case err != nil:
 		d.add(checkProblem, "approval", "", "it cannot be read: %v", err)
 	case !approved:
-		d.add(checkWaiting, "approval", "usher approve "+srv.Name, "held back: %s", strings.Join(srv.ApprovalReasons(), ", "))
+		d.add(checkWaiting, "approval", x.app.remedy("usher approve "+srv.Name), "held back: %s", strings.Join(srv.ApprovalReasons(), ", "))
 	default:
 		d.add(checkOK, "approval", "", "you agreed to this definition")
 	}
@@ -133,7 +133,8 @@ func (x *examiner) approval(ctx context.Context, srv config.Server, d *diagnosis
 func (x *examiner) rules(ctx context.Context, srv config.Server, d *diagnosis) bool {
 	err := x.host.Allowed(ctx, srv.Name, "")
 	if err != nil {
-		d.add(checkNote, "rules", hintOf(err), "%v", err)
+		what, next := x.app.explain(err)
+		d.add(checkNote, "rules", next, "%s", what)
 	}
 	return err == nil
 }
@@ -298,7 +299,7 @@ func (x *examiner) pins(ctx context.Context, srv config.Server, d *diagnosis) bo
 		}
 	}
 	if changed > 0 {
-		d.add(checkWaiting, "pins", fmt.Sprintf("usher pins diff %s\nusher pins accept %[1]s", srv.Name), "%d of %s changed since pinned", changed, countOf(pinned, "tool", "tools"))
+		d.add(checkWaiting, "pins", x.app.remedy(fmt.Sprintf("usher pins diff %s\nusher pins accept %[1]s", srv.Name)), "%d of %s changed since pinned", changed, countOf(pinned, "tool", "tools"))
 		return true
 	}
 	d.add(checkOK, "pins", "", "%s as pinned", countOf(pinned, "tool", "tools"))

@@ -168,7 +168,7 @@ func TestRefusedEditsChangeNothing(t *testing.T) {
 		if got := w.read("usher/mcp.json"); got != odd {
 			t.Errorf("usher %q changed the file:\n%q", args, got)
 		}
-		if left, _ := filepath.Glob(filepath.Join(w.dir, "usher", "*")); len(left) != 1 {
+		if left, _ := filepath.Glob(filepath.Join(w.dir, "usher", "*")); len(left) != 2 { // and the script token
 			t.Errorf("usher %q left %q", args, left)
 		}
 		if left, _ := filepath.Glob(filepath.Join(w.dir, ".*")); len(left) != 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/person"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -64,7 +65,7 @@ func exitCode(err error) int {
 		return done.code
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, host.ErrNeedsLogin), errors.Is(err, host.ErrHeldBack), errors.Is(err, errNoTerminal):
+	case errors.Is(err, host.ErrNeedsLogin), errors.Is(err, host.ErrHeldBack), errors.Is(err, errNoTerminal), errors.Is(err, person.ErrNeeded):
 		return exitWaiting
 	case errors.Is(err, policy.ErrDenied), errors.Is(err, policy.ErrSchemaChanged), errors.Is(err, policy.ErrBudget):
 		return exitBlocked
@@ -83,12 +84,9 @@ func (a *app) report(err error) {
 	if a.reportPlaces(err) {
 		return
 	}
-	msg := err.Error()
-	if errors.Is(err, context.Canceled) {
-		msg = "interrupted"
-	}
+	msg, hint := a.explain(err)
 	fmt.Fprintln(a.io.Err, "usher: "+clean(strings.TrimPrefix(msg, "usher: ")))
-	if hint := hintOf(err); hint != "" {
+	if hint != "" {
 		for _, line := range strings.Split(hint, "\n") {
 			fmt.Fprintln(a.io.Err, "  "+clean(line))
 		}

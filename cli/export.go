@@ -85,7 +85,7 @@ func (a *app) exportable(ctx context.Context, cfg *config.Config, o exportOption
 			continue
 		}
 		if s.Problem == nil && held(s) != "" {
-			a.note("%s: left out: held back; usher approve %s", s.Name, s.Name)
+			a.note("%s: left out: held back; %s", s.Name, a.remedy("usher approve "+s.Name))
 			continue
 		}
 		secret := len(literalSecrets(s)) > 0

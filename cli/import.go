@@ -99,7 +99,7 @@ func (a *app) importRun(ctx context.Context, o importOptions) error {
 	if !o.yes {
 		agreed, err := a.confirm(ctx, fmt.Sprintf("write %s to %s?", count(len(plan.Add), "server"), a.short(t.path)))
 		if err != nil {
-			return withHint(err, "look at what is shown, then: usher import %s", strings.Join(append(slices.Clone(o.sources), "--yes"), " "))
+			return withHint(err, "%s", a.agreeHint("look at what is shown, then: usher import %s", strings.Join(append(slices.Clone(o.sources), "--yes"), " ")))
 		}
 		if !agreed {
 			a.note("nothing was written")
@@ -268,7 +268,7 @@ func (a *app) importSaid(plan *clients.Plan, t target) {
 	}
 	next := "usher tools " + plan.Add[0].Server.Name
 	if t.layer == config.LayerProject {
-		next = "usher approve"
+		next = a.remedy("usher approve")
 	}
 	a.note("next: usher list, then %s", next)
 }

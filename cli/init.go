@@ -152,7 +152,7 @@ func (s *firstRun) importStep(ctx context.Context, o initOptions) error {
 	if !o.yes {
 		agreed, err := s.confirm(ctx, fmt.Sprintf("import %s into %s?", count(len(s.imports.Add), "server"), s.short(s.target.path)))
 		if err != nil {
-			return withHint(err, "look at what is shown, then: usher init --yes")
+			return withHint(err, "%s", s.agreeHint("look at what is shown, then: usher init --yes"))
 		}
 		if !agreed {
 			s.note("nothing was imported; usher import does it later")
@@ -193,7 +193,7 @@ func (s *firstRun) linkStep(ctx context.Context, o initOptions) ([]string, error
 		s.showLinks(w)
 		agreed, err := s.confirm(ctx, fmt.Sprintf("point %s at usher?", strings.Join(s.names, ", ")))
 		if err != nil {
-			return nil, withHint(err, "look at what is shown, then: usher init --yes")
+			return nil, withHint(err, "%s", s.agreeHint("look at what is shown, then: usher init --yes"))
 		}
 		if !agreed {
 			s.note("not linked; usher link --all does it later")

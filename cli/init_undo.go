@@ -158,7 +158,7 @@ func (a *app) initUndo(ctx context.Context, o initOptions) error {
 	if !o.yes {
 		agreed, err := a.confirm(ctx, "undo this?")
 		if err != nil {
-			return withHint(err, "look at what is shown, then: usher init --undo --yes")
+			return withHint(err, "%s", a.agreeHint("look at what is shown, then: usher init --undo --yes"))
 		}
 		if !agreed {
 			a.note("nothing was undone")

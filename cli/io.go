@@ -29,6 +29,7 @@ type IO struct {
 	Hangup <-chan os.Signal
 
 	exits bool // the process ends with the command
+	pid   int  // this process, when the command is all that it does
 	nohup bool // it does not end with its terminal
 }
 
@@ -50,12 +51,15 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // env returns a variable of the environment, "" when it is not set.
 func (w *IO) env(name string) string {
-	lookup := w.System.LookupEnv
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
-	v, _ := lookup(name)
+	v, _ := w.lookup(name)
 	return v
+}
+
+func (w *IO) lookup(name string) (string, bool) {
+	if w.System.LookupEnv != nil {
+		return w.System.LookupEnv(name)
+	}
+	return os.LookupEnv(name)
 }
 
 // colour reports whether standard output may carry colours (NO_COLOR and a dumb

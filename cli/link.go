@@ -133,7 +133,7 @@ func (a *app) linkRun(ctx context.Context, o linkOptions) error {
 	if !o.yes {
 		agreed, err := a.confirm(ctx, fmt.Sprintf("write %s?", count(w.files(), "file")))
 		if err != nil {
-			return withHint(err, "look at what is shown, then: usher link %s --yes", strings.Join(o.words(), " "))
+			return withHint(err, "%s", a.agreeHint("look at what is shown, then: usher link %s --yes", strings.Join(o.words(), " ")))
 		}
 		if !agreed {
 			a.note("nothing was written")

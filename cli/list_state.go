@@ -114,7 +114,7 @@ func (a *app) heldBack(ctx context.Context, cfg *config.Config) func(config.Serv
 		case approved:
 			return ""
 		}
-		return strings.Join(s.ApprovalReasons(), ", ") + "; usher approve " + s.Name
+		return strings.Join(s.ApprovalReasons(), ", ") + "; " + a.remedy("usher approve "+s.Name)
 	}
 }
 

@@ -17,7 +17,7 @@ func Main(args []string, w IO) int {
 	ctx, end := context.WithCancelCause(context.Background())
 	hangup := make(chan os.Signal, 1)
 	w.Hangup, w.nohup = hangup, signal.Ignored(syscall.SIGHUP)
-	w.exits = true
+	w.exits, w.pid = true, os.Getpid()
 	// Beside the command, which need not wait for it: a signal that comes before ends
 	// the process, as it should.
 	go func() {
@@ -76,6 +76,7 @@ func rootFor(a *app, args []string) *cobra.Command {
 func newRoot(a *app) *cobra.Command {
 	root := bareRoot(a)
 	a.commands(root)
+	explainPerson(root)
 	return root
 }
 
@@ -94,6 +95,7 @@ keeps them healthy, guards what may be called, and shows them as one.`,
 
 		SuggestionsMinimumDistance: 2,
 		Args:                       noCommand,
+		PersistentPreRunE:          a.requirePerson,
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.Version = Version().String()

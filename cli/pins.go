@@ -88,7 +88,7 @@ func (a *app) pinsList(ctx context.Context, o pinsOptions) error {
 	default:
 		a.note("%s of %s pinned, %d blocked until you accept the change", countOf(len(pins), "tool", "tools"), countOf(len(servers), "server", "servers"), changed)
 		a.note("  usher pins diff")
-		a.note("  usher pins accept SERVER[/TOOL]")
+		a.note("  %s", a.remedy("usher pins accept SERVER[/TOOL]"))
 	}
 	return nil
 }

@@ -52,6 +52,10 @@ func (a *app) pinsDiff(ctx context.Context, o pinsOptions) error {
 		a.note("no tool differs from its pin")
 		return nil
 	}
+	if a.agent() != "" {
+		a.note("blocked; %s", byPerson)
+		return nil
+	}
 	a.note("accept with:")
 	for _, d := range diffs {
 		a.note("  usher pins accept %s", config.Unquoted(d.Server+"/"+d.Tool))

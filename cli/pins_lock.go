@@ -144,7 +144,7 @@ func (a *app) pinsVerify(ctx context.Context, o pinsOptions) error {
 		a.note("not compared, since they were never listed: %s; usher discover asks them", strings.Join(unknown, ", "))
 	}
 	if len(findings) > 0 || o.strict && len(unknown) > 0 {
-		a.note("%s differs from what is known; usher pins lock takes it as it is", a.short(path))
+		a.note("%s differs from what is known; %s", a.short(path), a.remedy("usher pins lock takes it as it is"))
 		return &silent{exitBlocked}
 	}
 	a.note("all is as locked in %s", a.short(path))

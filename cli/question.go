@@ -11,7 +11,7 @@ import (
 // so that nothing is ever agreed to by accident.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	if !a.io.InTTY {
-		return false, withHint(errNoTerminal, "add --yes to agree without being asked")
+		return false, withHint(errNoTerminal, "%s", a.agreeHint("add --yes to agree without being asked"))
 	}
 	fmt.Fprintf(a.io.Err, "%s [y/N] ", clean(question))
 	type answer struct {

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/person"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/test/need"
 )
@@ -30,6 +31,9 @@ var update = flag.Bool("update", false, "write what commands print into the scri
 func TestMain(m *testing.M) {
 	process.Main() // the guard around a child is this binary too
 	run := runner(func() int {
+		for _, name := range person.Markers() {
+			_ = os.Unsetenv(name) // a developer's agent may run the tests
+		}
 		code := m.Run()
 		if err := goleak.Find(); err != nil && code == 0 {
 			fmt.Fprintln(os.Stderr, "goleak:", err)
@@ -86,10 +90,20 @@ func setup(e *testscript.Env) error {
 	home := filepath.Join(e.WorkDir, "home")
 	e.Setenv("HOME", home)
 	e.Setenv("USHER_HOME", filepath.Join(e.WorkDir, "usher"))
+	if err := scriptToken(e); err != nil {
+		return err
+	}
 	e.Setenv("GORACE", "atexit_sleep_ms=0")
 	e.Setenv("NO_COLOR", "1")
 	e.Setenv("TZ", "UTC")
 	return os.MkdirAll(home, 0o700)
+}
+
+// scriptToken lets a script do what needs a person.
+func scriptToken(e *testscript.Env) error {
+	token, err := person.NewToken(e.Getenv("USHER_HOME"))
+	e.Setenv(person.TokenVariable, token)
+	return err
 }
 
 // exits runs a command and wants this exit code: exits 10 usher call …

@@ -136,6 +136,11 @@ func (a *app) board(ctx context.Context, h *usher.Host, name string) (statusBoar
 	b.problems = problems
 	b.addLogins(ctx, h)
 	b.addConfigured(h.Config(), a.heldBack(ctx, h.Config()))
+	for i := range b.Servers {
+		if s := &b.Servers[i]; s.State == stateHeld {
+			s.Note = a.remedy(s.Note)
+		}
+	}
 	if name == "" {
 		return b, nil
 	}

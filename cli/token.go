@@ -19,7 +19,7 @@ func newCmdToken(a *app) *cobra.Command {
   usher token revoke ID`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCmdTokenMint(a), newCmdTokenList(a), newCmdTokenRevoke(a))
+	c.AddCommand(newCmdTokenMint(a), newCmdTokenList(a), newCmdTokenRevoke(a), newCmdTokenScript(a))
 	return c
 }
 

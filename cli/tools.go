@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,6 +102,6 @@ func (a *app) staleNote(server string, list usher.ToolList) {
 	}
 	a.note("usher: %s cannot be reached; these are its tools as of %s", server, list.At.Local().Format(time.DateTime))
 	if list.Problem != nil {
-		a.note("  %s", clean(fmt.Sprint(list.Problem)))
+		a.note("  %s", clean(a.explained(list.Problem)))
 	}
 }

@@ -59,7 +59,7 @@ func (a *app) unlinkRun(ctx context.Context, o linkOptions) error {
 	if !o.yes && w.writes() {
 		agreed, err := a.confirm(ctx, fmt.Sprintf("write %s?", count(w.files(), "file")))
 		if err != nil {
-			return withHint(err, "look at what is shown, then: usher unlink %s --yes", strings.Join(o.words(), " "))
+			return withHint(err, "%s", a.agreeHint("look at what is shown, then: usher unlink %s --yes", strings.Join(o.words(), " ")))
 		}
 		if !agreed {
 			a.note("nothing was written")

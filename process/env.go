@@ -19,6 +19,9 @@ import (
 // these only when they hold no password. Everything else, tokens and SSH
 // sockets included, has to be declared in extra. Values that are exported shell
 // functions are dropped.
+//
+// USHER_CHILD=1 is always added: an usher command that a child runs is refused what
+// only a person may change.
 func SafeEnv(base []string, extra map[string]string) []string {
 	return safeEnv(base, extra, runtime.GOOS == "windows")
 }
@@ -38,6 +41,7 @@ func safeEnv(base []string, extra map[string]string, windows bool) []string {
 	for name, value := range extra {
 		kept[key(name)] = name + "=" + value
 	}
+	kept[markerName] = markerName + "=1"
 	env := make([]string, 0, len(kept))
 	for _, name := range slices.Sorted(maps.Keys(kept)) {
 		env = append(env, kept[name])

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,6 +31,12 @@ func TestSafeEnv(t *testing.T) {
 			want:  []string{"EMPTY=", "HOME=/h", "PATH=/mine", "TOKEN=a=b"},
 		},
 		{
+			name:  "a child cannot be declared to be none",
+			base:  []string{"PATH=/bin", "USHER_CHILD=0"},
+			extra: map[string]string{"USHER_CHILD": ""},
+			want:  []string{"PATH=/bin"},
+		},
+		{
 			name: "proxies without password",
 			base: []string{"https_proxy=http://proxy:3128", "HTTP_PROXY=http://me:pw@proxy:3128", "no_proxy=localhost", "SSL_CERT_FILE=/c.pem"},
 			want: []string{"SSL_CERT_FILE=/c.pem", "https_proxy=http://proxy:3128", "no_proxy=localhost"},
@@ -54,7 +61,10 @@ func TestSafeEnv(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := safeEnv(tt.base, tt.extra, tt.windows)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if !slices.Contains(got, "USHER_CHILD=1") {
+				t.Errorf("the child is not marked as one: %q", got)
+			}
+			if diff := cmp.Diff(tt.want, withoutMarker(got)); diff != "" {
 				t.Errorf("environment (-want +got):\n%s", diff)
 			}
 		})

@@ -35,6 +35,7 @@ var rooms = map[string]rule{
 	"internal/jsonx":  {theirs: []string{"github.com/go-json-experiment/json/jsontext"}},
 	"internal/ending": {},
 	"internal/limit":  {},
+	"internal/person": {},
 	"internal/wire":   {ours: []string{"internal/jsonx"}},
 	"event":           {},
 	"internal/meter":  {theirs: []string{"golang.org/x/sys"}},
@@ -65,7 +66,7 @@ var rooms = map[string]rule{
 	}},
 	"usher": {ours: []string{
 		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
-		"auth", "auth/bulk", "vault", "vault/sqlstore", "control",
+		"auth", "auth/bulk", "vault", "vault/sqlstore", "control", "internal/person",
 	}},
 	"internal/fake": {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 	"internal/torture": {ours: []string{

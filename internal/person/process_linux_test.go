@@ -1,0 +1,106 @@
+package person
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// started runs a shell whose grandchild is a sleeping process without the markers of
+// its environment, and returns the id of the grandchild.
+func started(t *testing.T, env ...string) int {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `env -i sh -c 'echo $$; read -r line' ; :`)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait() // its input has ended
+	})
+	lines := bufio.NewScanner(out)
+	pid := 0
+	for lines.Scan() {
+		for _, digit := range lines.Text() {
+			pid = pid*10 + int(digit-'0')
+		}
+		break
+	}
+	if pid == 0 {
+		t.Fatal("the shell printed no process id")
+	}
+	return pid
+}
+
+// env -u and env -i take a marker away from a command, not from the shell above it.
+func TestAncestor(t *testing.T) {
+	if got := ancestor(started(t, "CLAUDECODE=1")); got != "Claude Code" {
+		t.Errorf("the agent above is %q, want Claude Code", got)
+	}
+	pid := started(t, "CLAUDECODE=1")
+	asker := Asker{LookupEnv: lookup(), Terminal: true, PID: pid, Dir: t.TempDir()}
+	if err := asker.Check(); !errors.Is(err, ErrNeeded) {
+		t.Errorf("a terminal below an agent: %v, want a refusal", err)
+	}
+	dir := t.TempDir()
+	token, err := NewToken(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asker.Dir, asker.LookupEnv = dir, lookup(TokenVariable+"="+token)
+	if err := asker.Check(); err != nil {
+		t.Errorf("the script token below an agent: %v", err)
+	}
+}
+
+func TestPeer(t *testing.T) {
+	pid := started(t)
+	dir := t.TempDir()
+	token, err := NewToken(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		peer Peer
+		want error
+	}{
+		"says nothing":             {Peer{PID: pid, Dir: dir}, ErrNeeded},
+		"lies about its terminal":  {Peer{PID: pid, Terminal: true, Dir: dir}, ErrNeeded},
+		"has the token":            {Peer{PID: pid, Token: token, Dir: dir}, nil},
+		"has another token":        {Peer{PID: pid, Token: token[1:], Dir: dir}, ErrNeeded},
+		"unknown to the system":    {Peer{Terminal: true, Dir: dir}, nil},
+		"unknown, without a claim": {Peer{Dir: dir}, ErrNeeded},
+		"gone":                     {Peer{PID: 1 << 30, Terminal: true, Dir: dir}, ErrNeeded},
+	} {
+		if err := tt.peer.Check(); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	for text, want := range map[string]stat{
+		"12 (sh) S 7 12 12 34816 12 0":        {7, true},
+		"12 (a) S 1 (b)) S 7 12 12 0 -1 4194": {7, false},
+	} {
+		if got, ok := parseStat(text); !ok || got != want {
+			t.Errorf("%q: %+v, %v; want %+v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "12 (sh", "12 (sh) S 7", "12 (sh) S x 1 1 0 1"} {
+		if _, ok := parseStat(text); ok {
+			t.Errorf("%q was read", text)
+		}
+	}
+}
