@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/person"
 )
 
 // Report is what a running usher says of itself on its control socket.
@@ -57,7 +58,7 @@ type ServedLog struct {
 //	POST /reread                             as [Host.Reread]; the answer is its outcome
 //	POST /stop?server=NAME                   as Stop
 //	GET  /logs?server=NAME&follow=1&lines=N  [ServedLog] values, one a line
-//	POST /console                            a [ConsoleLink]
+//	POST /console                            a [ConsoleLink]; needs a person's proof
 //
 // Close it before the Host.
 func (h *Host) ServeControl() (io.Closer, error) {
@@ -70,17 +71,63 @@ func (h *Host) ServeControl() (io.Closer, error) {
 
 func (h *Host) controlHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		out := h.Report()
-		out.Store = h.StoreReport(r.Context())
-		answerJSON(w, out)
-	})
-	mux.HandleFunc("POST /reload", h.steerAfterReread(func(r *http.Request, name string) error { return h.Reload(r.Context(), name) }))
-	mux.HandleFunc("POST /reread", h.serveReread)
-	mux.HandleFunc("POST /stop", h.steer(func(_ *http.Request, name string) error { return h.Stop(name) }))
-	mux.HandleFunc("GET /logs", h.serveLogs)
-	mux.HandleFunc("POST /console", h.serveLink)
+	for _, v := range h.controlVerbs() {
+		serve := v.serve
+		if v.effect != verbNeutral {
+			serve = h.onlyForPerson(serve)
+		}
+		mux.HandleFunc(v.pattern, serve)
+	}
 	return mux
+}
+
+// verbEffect says what a verb of the control socket does to what guards agents. Any
+// process of the same user can send one, also the shell of an agent.
+type verbEffect int
+
+const (
+	verbNeutral verbEffect = iota + 1
+	verbLoosens            // it needs a person's proof, see [person.Peer]
+)
+
+type controlVerb struct {
+	pattern string
+	effect  verbEffect
+	serve   http.HandlerFunc
+}
+
+func (h *Host) controlVerbs() []controlVerb {
+	reload := func(r *http.Request, name string) error { return h.Reload(r.Context(), name) }
+	stop := func(_ *http.Request, name string) error { return h.Stop(name) }
+	return []controlVerb{
+		{"GET /status", verbNeutral, h.serveStatus},
+		{"POST /reload", verbNeutral, h.steerAfterReread(reload)},
+		{"POST /reread", verbNeutral, h.serveReread},
+		{"POST /stop", verbNeutral, h.steer(stop)},
+		{"GET /logs", verbNeutral, h.serveLogs},
+		{"POST /console", verbLoosens, h.serveLink}, // pins can be accepted there
+	}
+}
+
+// onlyForPerson refuses a request behind which no person stands.
+func (h *Host) onlyForPerson(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		peer := person.Peer{
+			PID: control.PeerPID(r), Terminal: r.Header.Get(control.TerminalHeader) == "1",
+			Token: r.Header.Get(control.TokenHeader), Dir: h.dirs.Config,
+		}
+		if err := peer.Check(); err != nil {
+			control.Forbid(w, err)
+			return
+		}
+		serve(w, r)
+	}
+}
+
+func (h *Host) serveStatus(w http.ResponseWriter, r *http.Request) {
+	out := h.Report()
+	out.Store = h.StoreReport(r.Context())
+	answerJSON(w, out)
 }
 
 // ConsoleLink opens the console of a running usher, once.

@@ -16,6 +16,7 @@ import (
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/internal/person"
 )
 
 type consoleOptions struct {
@@ -49,7 +50,7 @@ func (a *app) console(ctx context.Context, o consoleOptions) error {
 	}
 	links := []usher.ConsoleLink{}
 	for _, p := range peers {
-		link, err := askLink(ctx, p)
+		link, err := a.askLink(ctx, p)
 		switch {
 		case errors.Is(err, control.ErrUnknownServer): // it has none
 		case err != nil:
@@ -76,11 +77,11 @@ func (a *app) console(ctx context.Context, o consoleOptions) error {
 	return nil
 }
 
-func askLink(ctx context.Context, p control.Peer) (usher.ConsoleLink, error) {
+func (a *app) askLink(ctx context.Context, p control.Peer) (usher.ConsoleLink, error) {
 	ctx, stop := context.WithTimeout(ctx, answerTimeout)
 	defer stop()
 	var link usher.ConsoleLink
-	resp, err := p.Do(ctx, http.MethodPost, "/console")
+	resp, err := p.DoWith(ctx, http.MethodPost, "/console", a.proof())
 	if err != nil {
 		return link, err
 	}
@@ -89,6 +90,18 @@ func askLink(ctx context.Context, p control.Peer) (usher.ConsoleLink, error) {
 		return link, fmt.Errorf("read the answer of usher with pid %d: %w", p.PID, err)
 	}
 	return link, nil
+}
+
+// proof is what shows a running usher that a person asks.
+func (a *app) proof() http.Header {
+	header := http.Header{}
+	if a.terminal() {
+		header.Set(control.TerminalHeader, "1")
+	}
+	if token := a.io.env(person.TokenVariable); token != "" {
+		header.Set(control.TokenHeader, token)
+	}
+	return header
 }
 
 // mountConsole puts the console of h at /. Close it before h.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -34,8 +35,8 @@ under their own names, /meta/mcp one small tool that stands for all, /servers/NA
 one server untouched, /profiles/NAME/mcp a profile. Only this machine may come in
 unless --auth says who may.
 
-A web console is at /, for whoever has a link that works once: one is printed at the
-start, and usher console prints another.
+A web console is at /. It opens with a link that works once: one is printed at the
+start on a terminal, and usher console prints another.
 
 When a configuration file changes it is read again, at once on SIGHUP or with
 usher reload: only servers whose definition has changed are connected anew, and
@@ -195,7 +196,7 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 		c := mountConsole(h, g, l.Addr(), mux)
 		defer c.Close()
 		defer context.AfterFunc(ctx, c.Drain)()
-		a.note("console %s   (works once; another: usher console)", c.Link())
+		a.announceConsole(c)
 	}
 	if o.stdio {
 		go func() {
@@ -209,6 +210,16 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 		}()
 	}
 	return g.Serve(ctx, &roomListener{l, room}, mux)
+}
+
+// announceConsole prints a link to a person at a terminal. Logs, and an agent that
+// starts usher, do not get one: whoever has it can do in the console what a person can.
+func (a *app) announceConsole(c *console.Console) {
+	if a.io.ErrTTY && a.mayLoosen() == nil {
+		a.note("console %s   (works once; another: usher console)", c.Link())
+		return
+	}
+	a.note("console at /   (a link to it: usher console)")
 }
 
 // gatewayMux serves a gateway, and takes the answers of consent pages beside it.

@@ -37,7 +37,7 @@ func servingConsole(t *testing.T, args ...string) (link string, end func() int) 
 	r, w := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		code <- Run(ctx, append([]string{"serve"}, args...), IO{In: strings.NewReader(""), Out: io.Discard, Err: w, Width: 80, System: sys})
+		code <- Run(ctx, append([]string{"serve"}, args...), IO{In: strings.NewReader(""), Out: io.Discard, Err: w, InTTY: true, ErrTTY: true, Width: 80, System: sys})
 		_ = w.Close()
 	}()
 	links := make(chan string, 1)

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -53,7 +54,7 @@ func Serve(dir string, h http.Handler) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	s := &Server{path: path, http: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}
+	s := &Server{path: path, http: &http.Server{Handler: h, ConnContext: withPeer, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}
 	s.wg.Go(func() { _ = s.http.Serve(&guarded{l}) }) // it ends with Close
 	return s, nil
 }
@@ -116,7 +117,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		uid, err := peerUID(c.(*net.UnixConn))
+		uid, _, err := peerOf(c.(*net.UnixConn))
 		if err == nil && uid == os.Getuid() {
 			return c, nil
 		}
@@ -172,6 +173,11 @@ func (p Peer) dial(ctx context.Context) (net.Conn, error) {
 // Do sends a request to the peer; path is such as "/status". The caller closes the
 // body. An answer other than 200 is an error with the peer's words.
 func (p Peer) Do(ctx context.Context, method, path string) (*http.Response, error) {
+	return p.DoWith(ctx, method, path, nil)
+}
+
+// DoWith is [Peer.Do] with headers.
+func (p Peer) DoWith(ctx context.Context, method, path string, header http.Header) (*http.Response, error) {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx) },
 		DisableKeepAlives: true,
@@ -180,6 +186,7 @@ func (p Peer) Do(ctx context.Context, method, path string) (*http.Response, erro
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(req.Header, header)
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask usher with pid %d: %w", p.PID, err)

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUID asks the kernel who is at the other end.
-func peerUID(c *net.UnixConn) (int, error) {
+// peerOf asks the kernel who is at the other end.
+func peerOf(c *net.UnixConn) (uid, pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return -1, err
+		return -1, 0, err
 	}
 	var cred *unix.Ucred
 	var credErr error
@@ -18,10 +18,10 @@ func peerUID(c *net.UnixConn) (int, error) {
 		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
 	if err != nil {
-		return -1, err
+		return -1, 0, err
 	}
 	if credErr != nil {
-		return -1, credErr
+		return -1, 0, credErr
 	}
-	return int(cred.Uid), nil
+	return int(cred.Uid), int(cred.Pid), nil
 }

@@ -7,6 +7,6 @@ import (
 	"os"
 )
 
-// peerUID trusts the permissions of directory and socket where the system cannot
+// peerOf trusts the permissions of directory and socket where the system cannot
 // say who is at the other end.
-func peerUID(*net.UnixConn) (int, error) { return os.Getuid(), nil }
+func peerOf(*net.UnixConn) (uid, pid int, err error) { return os.Getuid(), 0, nil }
