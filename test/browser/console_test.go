@@ -48,7 +48,12 @@ func TestConsole(t *testing.T) {
 		stop()
 		_ = cmd.Wait() // it was interrupted
 	})
-	link := strings.Fields(said.await(t, "console http"))[1]
+	said.await(t, "console at /")
+	text, err := h.usher(t.Context(), "console").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := strings.TrimSpace(string(text))
 
 	// What the scene asks for from outside.
 	world := http.NewServeMux()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/usher-mcp/usher/cli"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/person"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/test/need"
 )
@@ -77,7 +78,7 @@ func play(t *testing.T, scene string, tell map[string]any) {
 }
 
 // home is a home with these servers, and how to run usher in it.
-type home struct{ dir string }
+type home struct{ dir, token string }
 
 func newHome(t *testing.T, servers map[string]any) home {
 	t.Helper()
@@ -93,7 +94,11 @@ func newHome(t *testing.T, servers map[string]any) home {
 	if err := os.WriteFile(filepath.Join(dir, "mcp.json"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return home{dir}
+	token, err := person.NewToken(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home{dir, token}
 }
 
 func (h home) usher(ctx context.Context, args ...string) *exec.Cmd {
@@ -104,6 +109,7 @@ func (h home) usher(ctx context.Context, args ...string) *exec.Cmd {
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "USHER_HOME=" + h.dir, "TMPDIR=" + os.TempDir(),
 		"BROWSER=true", "GORACE=atexit_sleep_ms=0", "LANG=C.UTF-8",
+		person.TokenVariable + "=" + h.token,
 	}
 	return cmd
 }

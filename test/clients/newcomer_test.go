@@ -2,7 +2,6 @@ package clients
 
 import (
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/usher-mcp/usher/internal/person"
 	"github.com/usher-mcp/usher/test/need"
 )
 
@@ -31,7 +31,9 @@ func TestNewcomer(t *testing.T) {
 			} {
 				e.Setenv(name, value)
 			}
-			return os.MkdirAll(home, 0o700)
+			token, err := person.NewToken(filepath.Join(home, ".config", "usher"))
+			e.Setenv(person.TokenVariable, token)
+			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"await": await},
 	})

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/person"
 )
 
 // world is the machine that the commands of one page are typed on.
@@ -22,6 +24,7 @@ type world struct {
 	work  string // the working directory, kept from command to command
 	state string // variables, kept from command to command
 	last  int    // exit code of the last command
+	token string // stands for the person who types
 }
 
 func newWorld(t *testing.T) *world {
@@ -45,6 +48,10 @@ func newWorld(t *testing.T) *world {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	w.token, err = person.NewToken(filepath.Join(w.home, ".config", "usher"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return w
 }
@@ -81,7 +88,7 @@ func newHome() (string, error) {
 func (w *world) env() []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "TMPDIR=" + os.TempDir(), "TZ=UTC", "LANG=C.UTF-8", "BROWSER=visit",
-		"GORACE=atexit_sleep_ms=0", "WORLD_STATE=" + w.state,
+		"GORACE=atexit_sleep_ms=0", "WORLD_STATE=" + w.state, person.TokenVariable + "=" + w.token,
 	}
 }
 
