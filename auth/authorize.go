@@ -75,6 +75,12 @@ func (e *Engine) usable(ctx context.Context, a Account, srv *config.Server) (*gr
 	if err := g.suits(srv.URL); err != nil {
 		return nil, needsLogin(a, "%v", err)
 	}
+	if g.unrestricted(srv) {
+		if machineFlow(*srv) == "" {
+			return nil, needsLogin(a, "the token is not restricted to this server")
+		}
+		return e.renew(ctx, a, *srv, renewal{stale: g.Generation})
+	}
 	now := time.Now()
 	if g.Ended != nil && (g.Expires.IsZero() || g.expired(now) || e.tokens.isRefused(g.Access.Secret)) {
 		return nil, needsLogin(a, "%s", g.Ended.Reason)

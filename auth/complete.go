@@ -170,7 +170,7 @@ func (e *Engine) finish(ctx context.Context, p *pending, cb Callback) (*Login, e
 		if refusedWith(err, "invalid_client", "unauthorized_client") {
 			e.forgetClient(ctx, p.Bind, p.Group, p.Client)
 		}
-		return nil, fmt.Errorf("login to %s: trade the code: %w", a, err)
+		return nil, fmt.Errorf("login to %s: trade the code: %w", a, withTargetHint(err, a, p.Resource))
 	}
 	return e.storeGrant(ctx, p, answer)
 }
@@ -242,8 +242,7 @@ func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
 	switch cb.Error {
 	case "invalid_target":
 		if p.Resource != "" {
-			e.rememberOmit(ctx, p.Bind)
-			d.Hint = fmt.Sprintf("the next `%s` leaves the resource parameter out; set oauth.resource to fix it", a.command())
+			d.Hint = targetHint(a, p.Resource)
 		}
 	case "invalid_scope":
 		d.Hint = "set oauth.scopes to what the provider offers"
@@ -251,4 +250,19 @@ func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
 		e.forgetClient(ctx, p.Bind, p.Group, p.Client)
 	}
 	return d
+}
+
+// targetHint tells the person what may be set when the provider refuses the resource
+// parameter, and what that means.
+func targetHint(a Account, resource string) string {
+	return fmt.Sprintf(`the provider does not issue tokens for %s. Check that %s is really its server. If it is, set "oauth": {"resource": "omit"} (or the URI that the provider documents) for this server; with "omit" the server gets a token that is not restricted to it`,
+		clean(resource, 200), clean(a.Server, 100))
+}
+
+// withTargetHint adds targetHint to a refusal of the resource parameter.
+func withTargetHint(err error, a Account, resource string) error {
+	if resource == "" || !refusedWith(err, "invalid_target") {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, targetHint(a, resource))
 }

@@ -182,16 +182,6 @@ func TestDeniedEndsTheLogin(t *testing.T) {
 	}
 }
 
-// A provider that does not know the resource parameter is remembered.
-func TestInvalidTargetIsLearned(t *testing.T) {
-	w := newWorld(t, &fake.AuthOptions{Switches: []string{"no-resource"}}, nil)
-	_, err := w.tryLogin(nil)
-	wantErr(t, err, ErrDenied, "invalid_target", "leaves the resource parameter out")
-	if _, err := w.tryLogin(nil); err != nil {
-		t.Fatalf("second login: %v", err)
-	}
-}
-
 // A network that fails gives the login back; a refusal ends it.
 func TestExchangeFails(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -91,7 +91,7 @@ func (e *Engine) BeginDevice(ctx context.Context, a Account, srv config.Server, 
 		p, err = e.askDevice(ctx, b, true)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("log in to %s with a device code: %w", a, err)
+		return nil, fmt.Errorf("log in to %s with a device code: %w", a, withTargetHint(err, a, b.p.resource))
 	}
 	if err := e.countStep(ctx, a, b.step); err != nil {
 		return nil, err

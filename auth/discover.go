@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/vault"
 )
 
 // Values of oauth.resource.
@@ -59,7 +58,7 @@ func (e *Engine) discover(ctx context.Context, w *web, srv config.Server, c *Cha
 	if o.Discovery.Mode == "off" {
 		if p.meta, err = configuredOnly(o); err == nil {
 			p.issuer = o.Issuer
-			err = e.settle(ctx, p, o)
+			err = p.settle(o)
 		}
 		return p, explainServer(srv, err)
 	}
@@ -77,7 +76,7 @@ func (e *Engine) discover(ctx context.Context, w *web, srv config.Server, c *Cha
 	if err := e.findIssuer(ctx, w, p, o); err != nil {
 		return nil, explainServer(srv, err)
 	}
-	return p, explainServer(srv, e.settle(ctx, p, o))
+	return p, explainServer(srv, p.settle(o))
 }
 
 func explainServer(srv config.Server, err error) error {
@@ -192,17 +191,23 @@ func (p *provider) withoutMetadata(issuer string, o config.OAuth) (*serverMetada
 	return m, nil
 }
 
+// resourceChoice is what decides about the resource parameter: the definition of the
+// server, else what is known of a provider at which a person has registered a client
+// for this server. A refusal of the provider never changes it: leaving the parameter
+// out would hand an unrestricted token to a server that may have named a foreign
+// authorization server.
+func resourceChoice(o config.OAuth, issuer string) string {
+	if o.Resource == "" && o.ClientID != "" {
+		return quirksOf(issuer).resource
+	}
+	return o.Resource
+}
+
 // settle decides resource, audience and extra parameters: what is configured, else
 // what is known of the provider, else what the specification says.
-func (e *Engine) settle(ctx context.Context, p *provider, o config.OAuth) error {
+func (p *provider) settle(o config.OAuth) error {
 	q := quirksOf(p.issuer)
-	choice := o.Resource
-	if choice == "" {
-		choice = q.resource
-	}
-	if choice == "" && e.omitsResource(ctx, p.bind()) {
-		choice = resourceOmit
-	}
+	choice := resourceChoice(o, p.issuer)
 	switch choice {
 	case "", resourceExact:
 		p.resource = canonical(p.server)
@@ -224,20 +229,4 @@ func (e *Engine) settle(ctx context.Context, p *provider, o config.OAuth) error 
 		}
 	}
 	return nil
-}
-
-// omitKey remembers that an issuer refuses the resource parameter.
-func omitKey(bind string) vault.Key {
-	return vault.LocalKey(vault.KindStep, "omit-resource "+clip(bind))
-}
-
-func (e *Engine) omitsResource(ctx context.Context, bind string) bool {
-	_, err := e.store.Get(ctx, omitKey(bind))
-	return err == nil
-}
-
-// rememberOmit makes the next login leave the resource parameter out. If it is
-// lost, the next login fails the same way and writes it again.
-func (e *Engine) rememberOmit(ctx context.Context, bind string) {
-	_, _ = e.store.Put(ctx, omitKey(bind), []byte("{}"), 0)
 }

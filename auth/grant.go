@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -103,6 +104,13 @@ func (g *grant) suits(serverURL string) error {
 		return nil
 	}
 	return errors.New("the login was for another path of this host")
+}
+
+// unrestricted reports whether the token may be good at other servers too although
+// nothing in the definition of this one says that it may get such a token. Older
+// versions asked for one when a provider refused the resource parameter.
+func (g *grant) unrestricted(srv *config.Server) bool {
+	return g.Resource == "" && resourceChoice(oauthOf(*srv), g.Issuer) != resourceOmit
 }
 
 // loadGrant reads an account's grant from the store; nil when there is none.

@@ -80,7 +80,7 @@ func (e *Engine) obtain(ctx context.Context, a Account, srv config.Server, c *Ch
 	}
 	answer, err := e.post(ctx, b.web, tokenCall{endpoint: p.TokenEndpoint, form: form, client: b.client, proof: key})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, withTargetHint(err, a, p.Resource)
 	}
 	g := &grant{
 		Flow: flow, ServerURL: p.ServerURL, Issuer: p.Issuer, TokenEndpoint: p.TokenEndpoint, RevocationEndpoint: p.RevocationEndpoint,

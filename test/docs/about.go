@@ -93,7 +93,7 @@ var aboutServer = map[string]string{
 	"oauth.authorizationEndpoint":       "instead of what the metadata says",
 	"oauth.tokenEndpoint":               "instead of what the metadata says",
 	"oauth.deviceAuthorizationEndpoint": "instead of what the metadata says",
-	"oauth.resource":                    "`exact`, `omit` or a URI",
+	"oauth.resource":                    "value of the `resource` parameter, which restricts tokens to this server: `exact` (what the server publishes), a URI, or `omit`, which leaves it out: the server then gets a token that may work elsewhere",
 	"oauth.audience":                    "audience to ask for",
 	"oauth.authorizeParams":             "further parameters of the authorization request",
 	"oauth.grant":                       "how to log in; without it, what is possible",
