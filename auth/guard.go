@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/address"
 )
 
 // errAddress marks a connection that was refused because of where it would go.
@@ -78,11 +79,11 @@ func (g *guard) allowed(host, port string) bool {
 func (g *guard) check(ctx context.Context, host, port string, ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	host = strings.ToLower(strings.Trim(host, "[]"))
-	class := addressClass(ip)
-	if class == "" || g.allowed(host, port) {
+	class := address.Class(ip)
+	if class == address.Public || g.allowed(host, port) {
 		return nil
 	}
-	if class != linkLocal && slices.Contains(g.Named, host) {
+	if class != address.LinkLocal && slices.Contains(g.Named, host) {
 		return nil
 	}
 	if g.serverIsAt(ctx, ip, class) {
@@ -102,7 +103,7 @@ func (g *guard) serverIsAt(ctx context.Context, ip netip.Addr, class string) boo
 	if g.Server == "localhost" {
 		return ip.IsLoopback()
 	}
-	if class == linkLocal || g.Server == "" {
+	if class == address.LinkLocal || g.Server == "" {
 		return false
 	}
 	addrs, err := g.lookup(ctx, "ip", g.Server)
@@ -111,71 +112,7 @@ func (g *guard) serverIsAt(ctx context.Context, ip netip.Addr, class string) boo
 	}
 	// A name with a public address beside the private one is not a private name.
 	return slices.ContainsFunc(addrs, func(a netip.Addr) bool { return a.Unmap() == ip }) &&
-		!slices.ContainsFunc(addrs, func(a netip.Addr) bool { return addressClass(a.Unmap()) == "" })
-}
-
-const linkLocal = "link-local or metadata"
-
-// reserved lists networks that are not the public internet and that net/netip has
-// no word for.
-var reserved = sync.OnceValue(func() []netip.Prefix {
-	return []netip.Prefix{
-		netip.MustParsePrefix("0.0.0.0/8"),       // this network
-		netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT
-		netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
-		netip.MustParsePrefix("192.0.2.0/24"),    // documentation
-		netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
-		netip.MustParsePrefix("198.51.100.0/24"), // documentation
-		netip.MustParsePrefix("203.0.113.0/24"),  // documentation
-		netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
-		netip.MustParsePrefix("64:ff9b:1::/48"),  // local translation
-		netip.MustParsePrefix("100::/64"),        // discard
-		netip.MustParsePrefix("2001:db8::/32"),   // documentation
-		netip.MustParsePrefix("fec0::/10"),       // site-local
-	}
-})
-
-// carriers lists networks whose addresses hold an IPv4 address, and at which byte.
-var carriers = sync.OnceValue(func() []carrier {
-	return []carrier{
-		{netip.MustParsePrefix("64:ff9b::/96"), 12}, // NAT64
-		{netip.MustParsePrefix("2002::/16"), 2},     // 6to4
-		{netip.MustParsePrefix("::/96"), 12},        // IPv4-compatible
-	}
-})
-
-type carrier struct {
-	net netip.Prefix
-	at  int
-}
-
-// addressClass says in which way an address is not public; "" when it is.
-func addressClass(ip netip.Addr) string {
-	ip = ip.Unmap().WithZone("")
-	switch {
-	case !ip.IsValid() || ip.IsUnspecified():
-		return "unspecified"
-	case ip.IsLoopback():
-		return "loopback"
-	case ip.IsLinkLocalUnicast(), ip == netip.MustParseAddr("fd00:ec2::254"), ip == netip.MustParseAddr("100.100.100.200"):
-		return linkLocal
-	case ip.IsPrivate():
-		return "private"
-	case ip.IsMulticast():
-		return "multicast"
-	}
-	for _, p := range reserved() {
-		if p.Contains(ip) {
-			return "reserved"
-		}
-	}
-	for _, c := range carriers() {
-		if c.net.Contains(ip) {
-			raw := ip.As16()
-			return addressClass(netip.AddrFrom4([4]byte(raw[c.at : c.at+4])))
-		}
-	}
-	return ""
+		!slices.ContainsFunc(addrs, func(a netip.Addr) bool { return address.Class(a) == address.Public })
 }
 
 // dial connects to addr if the guard lets it.
@@ -186,10 +123,10 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 	}
 	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	if !g.isProxy(addr) {
-		d.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
-			ap, err := netip.ParseAddrPort(address)
+		d.ControlContext = func(ctx context.Context, _, to string, _ syscall.RawConn) error {
+			ap, err := netip.ParseAddrPort(to)
 			if err != nil {
-				return fmt.Errorf("%w: %s", errAddress, address)
+				return fmt.Errorf("%w: %s", errAddress, to)
 			}
 			return g.check(ctx, host, port, ap.Addr())
 		}
