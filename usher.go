@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -113,6 +112,8 @@ type Host struct {
 	exits     bool
 	spare     *process.Spare      // nil: no guard was started ahead
 	transport *upstream.Transport // nil when it belongs to the caller
+	public    *upstream.Transport // for what nobody approved; nil as above
+	carriers  struct{ any, public http.RoundTripper }
 	rings     rings
 	called    activity
 	closing   sync.Once
@@ -177,10 +178,15 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 func (h *Host) wire(ctx context.Context, o *Options) error {
 	rt := o.Transport
 	if rt == nil {
-		h.transport = upstream.NewTransport()
+		h.transport, h.public = upstream.NewTransport(), upstream.NewPublicTransport()
 		rt = h.transport
 	}
-	h.engine = auth.New(h.store, &auth.Options{Events: h.bus, Log: o.Log})
+	h.engine = auth.New(h.store, &auth.Options{Events: h.bus, Log: o.Log, PublicOnly: h.publicOnly})
+	h.carriers.any = h.engine.Transport(rt)
+	h.carriers.public = h.carriers.any
+	if h.public != nil {
+		h.carriers.public = h.engine.Transport(h.public)
+	}
 	h.placeholders = h.lookup(o)
 	h.shelf = newShelf(&memory{eras: vault.NewEras(h.store), catalogs: h.store})
 	h.hosted = host.New(&host.Options{
@@ -206,7 +212,9 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		Events:     h.bus,
 		Log:        o.Log,
 		Executable: o.Executable,
-		Transport:  h.engine.Transport(rt),
+		Transport:  h.carriers.any,
+
+		TransportFor: h.Transport,
 	})
 	h.openTrail()
 	h.gate = policy.NewGate(h.hosted, h.store, &policy.Options{
@@ -270,25 +278,6 @@ func spareFor(o *Options) *process.Spare {
 	return process.NewSpare(o.Executable, filepath.Base(srv.Command))
 }
 
-// approved holds back servers of project files until a person has agreed to the
-// very definition.
-func (h *Host) approved(ctx context.Context, srv config.Server) error {
-	if !srv.NeedsApproval() {
-		return nil
-	}
-	ok, err := h.Approvals().Approved(ctx, srv.Digest())
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return fmt.Errorf("%s comes from %s and has not been approved", srv.Name, srv.Origin.File)
-	}
-	return nil
-}
-
-// Approvals are the definitions of project files that a person has agreed to.
-func (h *Host) Approvals() *vault.Approvals { return vault.NewApprovals(h.store, h.principal) }
-
 // Config is the configuration in use: the one the host was opened with, or the one
 // that Reread found last.
 func (h *Host) Config() *config.Config { return h.cfg.Load() }
@@ -320,6 +309,7 @@ func (h *Host) Close() error {
 		err = errors.Join(err, h.rings.save(h.logDir()))
 		if h.transport != nil {
 			h.transport.CloseIdleConnections()
+			h.public.CloseIdleConnections()
 		}
 		if h.owned {
 			err = errors.Join(err, h.store.Close())

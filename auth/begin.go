@@ -55,7 +55,7 @@ type begun struct {
 
 // prepare discovers, chooses scopes and finds a client. The caller closes web.
 func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (b *begun, err error) {
-	b = &begun{a: a, srv: srv, web: e.web(boundsOf(srv))}
+	b = &begun{a: a, srv: srv, web: e.web(e.boundsOf(ctx, srv))}
 	if options != nil {
 		b.opt = *options
 	}

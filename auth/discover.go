@@ -54,7 +54,7 @@ func (e *Engine) discover(ctx context.Context, w *web, srv config.Server, c *Cha
 		return nil, fmt.Errorf("server %s has no address to log in to; a stdio server takes its credentials from env", srv.Name)
 	}
 	o := oauthOf(srv)
-	p := &provider{server: server, bounds: boundsOf(srv)}
+	p := &provider{server: server, bounds: e.boundsOf(ctx, srv)}
 	if o.Discovery.Mode == "off" {
 		if p.meta, err = configuredOnly(o); err == nil {
 			p.issuer = o.Issuer

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -31,6 +32,9 @@ type Options struct {
 	Log *slog.Logger
 	// TLS is used for all requests to authorization servers. Default: the system's.
 	TLS *tls.Config
+	// PublicOnly reports whether logins to a server must not reach private addresses,
+	// whatever its definition says. Nil: none is restricted in this way.
+	PublicOnly func(context.Context, config.Server) bool
 	// RoundTripper carries the engine's own requests in place of the network, for
 	// tests and for programs with a network of their own. The guard against
 	// private addresses is then theirs. Default: the guarded network.

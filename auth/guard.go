@@ -41,10 +41,18 @@ type bounds struct {
 	Server string   `json:"server,omitempty"` // host of the configured server
 	Allow  []string `json:"allow,omitempty"`  // oauth.discovery.allow
 	Named  []string `json:"named,omitempty"`  // hosts of endpoints that the configuration names
+	Public bool     `json:"public,omitempty"` // only public addresses, whatever else is set
 }
 
 func newGuard(b bounds) *guard {
 	return &guard{bounds: b, proxies: map[string]bool{}, lookup: net.DefaultResolver.LookupNetIP}
+}
+
+// boundsOf are the bounds of logins to a server.
+func (e *Engine) boundsOf(ctx context.Context, srv config.Server) bounds {
+	b := boundsOf(srv)
+	b.Public = e.opt.PublicOnly != nil && e.opt.PublicOnly(ctx, srv)
+	return b
 }
 
 // boundsOf reads the bounds from the configuration of a server.
@@ -80,6 +88,9 @@ func (g *guard) check(ctx context.Context, host, port string, ip netip.Addr) err
 	ip = ip.Unmap().WithZone("")
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	class := address.Class(ip)
+	if class != address.Public && g.Public {
+		return fmt.Errorf("%w: %s is at %s, a %s address, and nobody has approved this server of a project file", errAddress, clean(host, 100), ip, class)
+	}
 	if class == address.Public || g.allowed(host, port) {
 		return nil
 	}
@@ -142,6 +153,9 @@ func (g *guard) proxy(req *http.Request) (*url.URL, error) {
 		return p, err
 	}
 	host, port := req.URL.Hostname(), req.URL.Port()
+	if g.Public && address.LocalName(host) {
+		return nil, fmt.Errorf("%w: %s is a local name", errAddress, clean(host, 100))
+	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if err := g.check(req.Context(), host, port, ip); err != nil {
 			return nil, err

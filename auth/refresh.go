@@ -159,7 +159,7 @@ var errSuperseded = errors.New("the grant was changed meanwhile")
 // sure of an invalid_grant, and, soon, when the answer was lost: servers let the
 // previous token be used once more for that.
 func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *grant) (*tokenAnswer, error) {
-	w := e.web(boundsOf(srv))
+	w := e.web(e.boundsOf(ctx, srv))
 	defer w.close()
 	start, lost, refusals := time.Now(), false, 0
 	for {

@@ -132,7 +132,7 @@ func (e *Engine) movedTo(ctx context.Context, srv config.Server, g *grant, c Cha
 	}
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
-	w := e.web(boundsOf(srv))
+	w := e.web(e.boundsOf(ctx, srv))
 	defer w.close()
 	prm, err := w.findResource(ctx, server, c)
 	if err != nil || prm == nil || len(prm.AuthorizationServers) == 0 {

@@ -28,7 +28,10 @@ func newCmdApprove(a *app) *cobra.Command {
 		Use: "approve [NAME…]", Short: "Look at and agree to what a project file wants to run", GroupID: "config",
 		Long: `A project file is somebody else's input. What it would start, or would give your
 environment, files or secrets to, is held back until you have agreed to that very
-definition. Any change to it is held back again.
+definition, and so is every server that is not a plain https address on the public
+internet: other addresses, headers and login settings. Any change to it is held
+back again. A plain address is used as long as its name resolves to a public
+address; name it here if it may be a private one.
 
 Every field is shown in full, and characters that could deceive the eye are
 written as escapes.`,
@@ -147,7 +150,9 @@ func heldServers(ctx context.Context, cfg *config.Config, approvals *vault.Appro
 	}
 	var out []config.Server
 	for _, s := range servers {
-		if s.Problem != nil || !s.NeedsApproval() {
+		// A plain address is used without approval as far as it is public; a person who
+		// names it can approve it, so that it may be private.
+		if s.Problem != nil || !s.NeedsApproval() && (len(names) == 0 || !s.PublicOnly()) {
 			continue
 		}
 		approved, err := approvals.Approved(ctx, s.Digest())

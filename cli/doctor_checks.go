@@ -15,7 +15,6 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
-	"github.com/usher-mcp/usher/upstream"
 )
 
 // examineSelf looks at what all servers share: files, settings, running ushers.
@@ -150,9 +149,7 @@ func (x *examiner) reach(ctx context.Context, srv config.Server, d *diagnosis) b
 		d.add(checkProblem, "address", hintOf(err), "%s", plainCause(srv.Name, err))
 		return false
 	}
-	rt := upstream.NewTransport()
-	defer rt.CloseIdleConnections()
-	client := &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: x.host.Transport(ctx, srv), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ctx, stop := context.WithTimeout(ctx, srv.Timeouts.Connect)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, resolved.URL, nil)

@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"hash"
 	"maps"
+	"net/url"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/usher-mcp/usher/internal/address"
 )
 
 // NeedsApproval reports whether a person has to approve this very definition,
@@ -16,10 +20,12 @@ import (
 func (s Server) NeedsApproval() bool { return len(s.ApprovalReasons()) > 0 }
 
 // ApprovalReasons says why the definition is held back; none means it is not.
-// Only project files are held back: somebody else wrote them. A plain address
-// is harmless, but not one that would carry away the user's environment,
-// files or secrets, take the place of one of the user's own servers, or
-// loosen a safeguard.
+// Only project files are held back: somebody else wrote them. A plain https
+// address on the public internet is harmless, as far as [Server.PublicOnly] is
+// respected. Everything else waits for a person: other addresses, headers and
+// login settings, which are requests of the author's choice inside the user's
+// network; what would carry away the user's environment, files or secrets,
+// take the place of one of the user's own servers, or loosen a safeguard.
 func (s Server) ApprovalReasons() []string {
 	if s.Origin.Layer != LayerProject {
 		return nil
@@ -32,6 +38,9 @@ func (s Server) ApprovalReasons() []string {
 	}
 	add(s.Command != "", "starts a program on this machine")
 	add(s.Origin.Shadows != "", "takes the place of the server at %s", s.Origin.Shadows)
+	add(s.Command == "" && !plainPublic(s.URL), "is not a plain https address on the public internet")
+	add(len(s.Headers) > 0 || s.HeadersFrom != "", "sends headers of its choice")
+	add(s.OAuth.isSet(), "sets how to log in")
 	for _, kind := range s.placeholderKinds() {
 		add(true, "%s", map[string]string{
 			PlaceholderEnv:     "reads environment variables",
@@ -41,12 +50,38 @@ func (s Server) ApprovalReasons() []string {
 			PlaceholderCommand: "runs commands to get values",
 		}[kind])
 	}
-	add(s.Card != "" && !strings.Contains(s.Card, "://"), "reads a local file as its card")
+	add(s.Card != "", "reads a server card")
 	add(s.Trust, "asks that its own annotations be believed")
 	add(s.Pins == PinsOff || s.Pins == PinsWarn, "asks that changed tools be let through")
+	add(s.MaxMessageBytes > DefaultMaxMessageBytes, "raises the limit on the size of a message")
 	add(s.Supervision.Retry == RetryAlways, "asks that calls be repeated even if they may have run")
 	add(s.OAuth != nil && len(s.OAuth.Discovery.Allow) > 0, "asks for logins to reach private addresses")
 	return out
+}
+
+// PublicOnly reports whether connections for this server, and for logins to it, must
+// go to public addresses only: unless a person has approved the definition of a
+// project file, its host name may resolve to nothing else.
+func (s Server) PublicOnly() bool { return s.Origin.Layer == LayerProject }
+
+// plainPublic reports whether an address, as it is written, is https at the default
+// port of a host that may be public. What its name resolves to is not known here.
+func plainPublic(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && u.Scheme == "https" && u.User == nil && (u.Port() == "" || u.Port() == "443") &&
+		u.Host != "" && !address.LocalName(u.Hostname())
+}
+
+// isSet reports whether anything is configured about logging in.
+func (o *OAuth) isSet() bool {
+	if o == nil {
+		return false
+	}
+	c := *o
+	if c.Discovery.Mode == "auto" {
+		c.Discovery.Mode = ""
+	}
+	return !reflect.ValueOf(c).IsZero()
 }
 
 // placeholderKinds lists the kinds in use, in a fixed order.

@@ -142,22 +142,42 @@ func TestDigestIgnoresPlacesAndWaits(t *testing.T) {
 }
 
 func TestApprovalReasons(t *testing.T) {
+	const notPublic = "is not a plain https address on the public internet"
 	tests := []struct {
 		name, text string
 		want       []string
 	}{
 		{"plain address", `{"url": "https://x.example"}`, nil},
 		{"command", `{"command": "x"}`, []string{"starts a program on this machine"}},
-		{"environment leaves", `{"url": "https://x.example", "headers": {"A": "${TOKEN}"}}`, []string{"reads environment variables"}},
+		{"plain address with path, query and default port", `{"url": "https://x.example:443/mcp?a=b"}`, nil},
+		{"nothing set about logins", `{"url": "https://x.example", "oauth": {}}`, nil},
+		{"not encrypted", `{"url": "http://x.example"}`, []string{notPublic}},
+		{"this machine", `{"url": "http://127.0.0.1:2375/containers/create"}`, []string{notPublic}},
+		{"this machine by name", `{"url": "https://localhost/"}`, []string{notPublic}},
+		{"local network", `{"url": "https://printer.local/"}`, []string{notPublic}},
+		{"inside of a cloud", `{"url": "https://metadata.google.internal/"}`, []string{notPublic}},
+		{"name without dot", `{"url": "https://intranet/"}`, []string{notPublic}},
+		{"public address as a number", `{"url": "https://8.8.8.8/"}`, []string{notPublic}},
+		{"address of version 6", `{"url": "https://[fd00::1]/"}`, []string{notPublic}},
+		{"short address", `{"url": "https://127.1/"}`, []string{notPublic}},
+		{"another port", `{"url": "https://x.example:8443/"}`, []string{notPublic}},
+		{"credential in the address", `{"url": "https://user:pass@x.example/"}`, []string{notPublic}},
+		{"headers", `{"url": "https://x.example", "headers": {"X-Admin": "yes"}}`, []string{"sends headers of its choice"}},
+		{"login settings", `{"url": "https://x.example", "oauth": {"tokenEndpoint": "https://y.example/token"}}`, []string{"sets how to log in"}},
+		{"login without a person", `{"url": "https://x.example", "oauth": {"grant": "client_credentials", "clientId": "a", "clientSecret": "b"}}`, []string{"sets how to log in"}},
+		{"no discovery", `{"url": "https://x.example", "oauth": {"discovery": "off"}}`, []string{"sets how to log in"}},
+		{"size of messages", `{"url": "https://x.example", "maxMessageBytes": 999999999}`, []string{"raises the limit on the size of a message"}},
+		{"card elsewhere", `{"url": "https://x.example", "card": "http://127.0.0.1/card"}`, []string{"reads a server card"}},
+		{"environment leaves", `{"url": "https://x.example", "headers": {"A": "${TOKEN}"}}`, []string{"sends headers of its choice", "reads environment variables"}},
 		{"secret in address", `{"url": "https://x.example/${secret:S}"}`, []string{"reads stored secrets"}},
 		{"hidden in a default", `{"url": "https://x.example/${A:-${file:/etc/passwd}}"}`, []string{"reads environment variables", "reads files"}},
-		{"command for headers", `{"url": "https://x.example", "headersFrom": "${cmd:x}"}`, []string{"runs commands to get values"}},
-		{"escaped", `{"url": "https://x.example", "headers": {"A": "$${TOKEN}"}}`, nil},
+		{"command for headers", `{"url": "https://x.example", "headersFrom": "${cmd:x}"}`, []string{"sends headers of its choice", "runs commands to get values"}},
+		{"escaped", `{"url": "https://x.example", "headers": {"A": "$${TOKEN}"}}`, []string{"sends headers of its choice"}},
 		{"safeguards", `{"url": "https://x.example", "pins": "off", "trust": true}`, []string{
 			"asks that its own annotations be believed", "asks that changed tools be let through",
 		}},
-		{"private hosts", `{"url": "https://x.example", "oauth": {"discovery": {"allow": ["10.0.0.1"]}}}`, []string{"asks for logins to reach private addresses"}},
-		{"card", `{"url": "https://x.example", "card": "../../secrets.json"}`, []string{"reads a local file as its card"}},
+		{"private hosts", `{"url": "https://x.example", "oauth": {"discovery": {"allow": ["10.0.0.1"]}}}`, []string{"sets how to log in", "asks for logins to reach private addresses"}},
+		{"card", `{"url": "https://x.example", "card": "../../secrets.json"}`, []string{"reads a server card"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -63,6 +63,8 @@ func dialKind(err error) kind {
 	switch {
 	case errors.As(err, &ours):
 		return broken // the handshake took too long
+	case errors.Is(err, ErrHeldBack):
+		return local
 	case errors.Is(err, ErrNeedsLogin), errors.Is(err, upstream.ErrUnauthorized):
 		return refused
 	case errors.Is(err, upstream.ErrRateLimited):

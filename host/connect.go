@@ -252,6 +252,9 @@ func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	}
 	if opt.Transport == nil {
 		opt.Transport = u.h.opt.Transport
+		if u.h.opt.TransportFor != nil {
+			opt.Transport = u.h.opt.TransportFor(ctx, *u.srv)
+		}
 	}
 	if opt.Log == nil {
 		opt.Log = u.h.opt.Log

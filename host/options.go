@@ -79,6 +79,9 @@ type Options struct {
 	Executable string
 	// Transport carries all HTTP. Default: one per connection.
 	Transport http.RoundTripper
+	// TransportFor chooses what carries the HTTP of one server, at every dial. Nil:
+	// Transport does.
+	TransportFor func(context.Context, config.Server) http.RoundTripper
 }
 
 func (o *Options) withDefaults() Options {
