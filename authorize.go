@@ -92,8 +92,10 @@ func (h *Host) Target(ctx context.Context, a auth.Account) (config.Server, error
 	return srv.Resolve(ctx, h.placeholders)
 }
 
-// Relogin makes what is connected use a login that has just changed.
+// Relogin makes what is connected use a login that has just changed: the connections
+// of this account, and nobody else's.
 func (h *Host) Relogin(ctx context.Context, a auth.Account) error {
-	h.gate.Relogin(host.Key{Principal: a.Principal, Server: a.Server, Account: a.Label})
-	return h.hosted.Reload(ctx, a.Server)
+	k := host.Key{Principal: a.Principal, Server: a.Server, Account: a.Label}
+	h.gate.Relogin(k)
+	return h.hosted.Reconnect(ctx, k)
 }

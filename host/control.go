@@ -40,6 +40,28 @@ func (h *Host) Reload(ctx context.Context, name string) error {
 	return ctx.Err()
 }
 
+// Reconnect takes the connections of one account of one principal out of use, with all
+// its lanes, so that the next request connects with the login that is there now.
+// Requests in flight finish on the old connection. Circuits, restart budgets and
+// ejections stay as they are, and so does everything of other keys: a login says
+// nothing about the health of a server, and an agent can repeat it.
+func (h *Host) Reconnect(ctx context.Context, k Key) error {
+	k = k.normal()
+	units, err := h.named(k.Server)
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
+		if u.key.Principal != k.Principal || u.key.Account != k.Account {
+			continue
+		}
+		if l := u.reconnect(); l != nil {
+			l.drain(h.opt.Drain)
+		}
+	}
+	return ctx.Err()
+}
+
 // Release ends the connection of one key and forgets the key, as when the agent
 // whose lane it was has left. Requests under way finish.
 func (h *Host) Release(k Key) {

@@ -63,7 +63,7 @@ type unit struct {
 	lastErr   error
 	notBefore time.Time // no dial before
 	backoff   backoff.ExponentialBackOff
-	epoch     uint64 // grows with Reload and Stop: what began before changes nothing
+	epoch     uint64 // grows with Reload, Reconnect and Stop: what began before changes nothing
 	replaced  bool   // the registration ended or has another definition
 	waiters   int    // callers waiting for a connection
 	interest  context.Context
@@ -201,6 +201,25 @@ func (u *unit) renew(replaced bool) *live {
 	u.setState(Disconnected, "")
 	if u.loseHeart != nil {
 		u.loseHeart() // a dial of the older epoch need not wait any longer
+		u.interest = nil
+	}
+	return l
+}
+
+// reconnect takes the connection out of use and keeps what supervision knows. The
+// connection is returned; draining it is the caller's.
+func (u *unit) reconnect() *live {
+	u.catalog.expire()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.epoch++
+	l := u.take()
+	if u.state != Ejected {
+		u.lastErr = nil
+		u.setState(Disconnected, "")
+	}
+	if u.loseHeart != nil {
+		u.loseHeart() // a dial of the older epoch has the older login
 		u.interest = nil
 	}
 	return l
