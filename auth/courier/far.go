@@ -11,6 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // ErrLeft says that the near side went away. Logins that wait go on to wait.
@@ -59,7 +60,7 @@ func (f *Far) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = d.Close() }() // logins that wait go on to wait in the store
-	return f.carry(ctx, &talk{w: w, d: d, inbox: inbox, sent: map[string]row{}}, targets, *order)
+	return f.carry(ctx, newTalk(w, d, inbox), targets, *order)
 }
 
 func (f *Far) begin(ctx context.Context, o Order) (*bulk.Driver, []bulk.Target, error) {
@@ -106,9 +107,17 @@ type talk struct {
 	w     *writer
 	d     *bulk.Driver
 	inbox <-chan message
+	trade func(context.Context, answer) // takes one answer in
+	slots chan struct{}                 // full while as many answers as may be are taken in
 
 	mu   sync.Mutex // guards sent
 	sent map[string]row
+}
+
+func newTalk(w *writer, d *bulk.Driver, inbox <-chan message) *talk {
+	t := &talk{w: w, d: d, inbox: inbox, slots: make(chan struct{}, limit.ForwardAnswers), sent: map[string]row{}}
+	t.trade = t.answer
+	return t
 }
 
 // carry runs the logins, tells of every step and takes answers in.
@@ -158,9 +167,18 @@ func (t *talk) listen(ctx context.Context, over <-chan struct{}, answers *sync.W
 			if !open {
 				return ErrLeft
 			}
-			if m.Kind == kindAnswer {
-				answers.Go(func() { t.answer(ctx, *m.Answer) })
+			if m.Kind != kindAnswer {
+				continue
 			}
+			select {
+			case t.slots <- struct{}{}: // while there is none, nothing more is read
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			answers.Go(func() {
+				defer func() { <-t.slots }()
+				t.trade(ctx, *m.Answer)
+			})
 		}
 	}
 }

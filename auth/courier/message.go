@@ -12,15 +12,13 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
 // Protocol is the version of the talk. It changes when an older side would
 // misunderstand a newer one.
 const Protocol = 1
-
-// maxLine bounds a message; what is longer is noise or an error.
-const maxLine = 1 << 20
 
 // The marks before messages. Each side has its own, so that a terminal that echoes
 // what it gets is not taken for the other side.
@@ -194,6 +192,11 @@ type reader struct {
 	mark  string
 	noise func(line string) // hears what is no message; nil does not
 	r     *bufio.Reader
+
+	// What the other side has sent so far: it is not trusted, so all of it is limited.
+	bytes    int64
+	messages int
+	noises   int
 }
 
 func newReader(r io.Reader, mark string, noise func(string)) *reader {
@@ -204,12 +207,16 @@ func newReader(r io.Reader, mark string, noise func(string)) *reader {
 func (r *reader) next() (message, error) {
 	for {
 		line, whole, err := r.line()
+		if err := r.limits(); err != nil {
+			return message{}, err
+		}
 		if before, text, ok := bytes.Cut(line, []byte(r.mark)); ok {
 			r.hear(before)
+			r.messages++
 			var m message
 			switch {
 			case !whole:
-				return m, fmt.Errorf("%w: it is longer than %d bytes", ErrGarbled, maxLine)
+				return m, fmt.Errorf("%w: it is longer than %d bytes", ErrGarbled, limit.ForwardMessageBytes)
 			case json.Unmarshal(text, &m) == nil && m.complete():
 				return m, nil
 			case err != nil:
@@ -224,17 +231,29 @@ func (r *reader) next() (message, error) {
 	}
 }
 
+// limits returns an error once the other side has sent too much.
+func (r *reader) limits() error {
+	switch {
+	case r.bytes > limit.ForwardBytes:
+		return fmt.Errorf("%w: the other side sent more than %d bytes", ErrGarbled, limit.ForwardBytes)
+	case r.messages > limit.ForwardMessages:
+		return fmt.Errorf("%w: the other side sent more than %d messages", ErrGarbled, limit.ForwardMessages)
+	}
+	return nil
+}
+
 // line returns the next line without its end; whole is false when it was too long
 // and the rest of it was skipped.
 func (r *reader) line() (line []byte, whole bool, err error) {
 	whole = true
 	for {
 		part, err := r.r.ReadSlice('\n')
-		if room := maxLine - len(line); len(part) > room {
+		r.bytes += int64(len(part))
+		if room := limit.ForwardMessageBytes - len(line); len(part) > room {
 			part, whole = part[:room], false
 		}
 		line = append(line, part...)
-		if errors.Is(err, bufio.ErrBufferFull) {
+		if errors.Is(err, bufio.ErrBufferFull) && r.limits() == nil {
 			continue
 		}
 		return bytes.TrimRight(line, "\r\n"), whole, err
@@ -245,7 +264,8 @@ func (r *reader) line() (line []byte, whole bool, err error) {
 // code.
 func (r *reader) hear(line []byte) {
 	echo := bytes.Contains(line, []byte(fromNear)) || bytes.Contains(line, []byte(fromFar))
-	if r.noise != nil && !echo && len(bytes.TrimSpace(line)) > 0 {
+	if r.noise != nil && !echo && len(bytes.TrimSpace(line)) > 0 && r.noises < limit.ForwardNoise {
+		r.noises++
 		r.noise(string(line[:min(len(line), 1<<10)]))
 	}
 }

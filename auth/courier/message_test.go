@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -37,8 +38,8 @@ func TestReader(t *testing.T) {
 		"without what it promises": {fromFar + `{"kind":"hello"}` + "\n", "", nil, ErrGarbled},
 		"a row of nobody":          {fromFar + `{"kind":"row","row":{}}` + "\n", "", nil, ErrGarbled},
 		"broken off":               {fromFar + `{"kind":"ro`, "", nil, io.EOF},
-		"too long":                 {fromFar + `{"kind":"` + strings.Repeat("x", maxLine) + "\"}\n", "", nil, ErrGarbled},
-		"long noise":               {strings.Repeat("x", 3*maxLine) + "\n" + done + "\n", "done", []string{strings.Repeat("x", 1<<10)}, io.EOF},
+		"too long":                 {fromFar + `{"kind":"` + strings.Repeat("x", limit.ForwardMessageBytes) + "\"}\n", "", nil, ErrGarbled},
+		"long noise":               {strings.Repeat("x", 3*limit.ForwardMessageBytes) + "\n" + done + "\n", "done", []string{strings.Repeat("x", 1<<10)}, io.EOF},
 		"nothing":                  {"", "", nil, io.EOF},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,19 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
-// Bounds of what a far side may make the near one keep.
-const (
-	maxRows      = 10_000
-	maxRedirects = 64
-)
+// maxRedirects is at how many addresses the near side listens for the far one.
+const maxRedirects = 64
 
 // verdictLimit is how long a browser is kept waiting for the far side's verdict.
 const verdictLimit = 110 * time.Second
@@ -127,8 +126,10 @@ func (n *Near) take(v row) (bulk.Row, error) {
 	defer n.mu.Unlock()
 	old := n.rows[v.Server]
 	switch {
-	case old == nil && len(n.rows) >= maxRows:
-		return r, fmt.Errorf("%w: it tells of more than %d accounts", ErrGarbled, maxRows)
+	case old == nil && len(n.rows) >= limit.ForwardAccounts:
+		return r, fmt.Errorf("%w: it tells of more than %d accounts", ErrGarbled, limit.ForwardAccounts)
+	case r.Login != nil && n.known[r.Login.State] == nil && len(n.known) >= limit.ForwardStates:
+		return r, fmt.Errorf("%w: it begins more than %d logins", ErrGarbled, limit.ForwardStates)
 	case old == nil:
 		n.order = append(n.order, v.Server)
 	case old.Phase == r.Phase:
@@ -189,8 +190,11 @@ func (n *Near) Answer(ctx context.Context, cb auth.Callback) error {
 	n.mu.Lock()
 	v := n.known[cb.State]
 	var final *result
+	full := false
 	if v != nil {
-		final, v.waiting = v.final, append(v.waiting, got)
+		if final, full = v.final, len(v.waiting) >= limit.ForwardWaiting; final == nil && !full {
+			v.waiting = append(v.waiting, got)
+		}
 	}
 	n.mu.Unlock()
 	switch {
@@ -198,7 +202,10 @@ func (n *Near) Answer(ctx context.Context, cb auth.Callback) error {
 		return auth.ErrUnknownState
 	case final != nil:
 		return final.err() // a browser asked twice
+	case full:
+		return auth.ErrBeingCompleted
 	}
+	defer n.leave(v, got)
 	a := &answer{State: cb.State, Code: carried{cb.Code}, Error: cb.Error, Words: cb.Words}
 	if cb.HasIss {
 		a.Iss = &cb.Iss
@@ -221,6 +228,13 @@ func (n *Near) Answer(ctx context.Context, cb auth.Callback) error {
 	case <-ctx.Done():
 	}
 	return auth.ErrUnavailable
+}
+
+// leave forgets a browser that waits no longer.
+func (n *Near) leave(v *verdict, got chan result) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	v.waiting = slices.DeleteFunc(v.waiting, func(c chan result) bool { return c == got })
 }
 
 // Paste carries what a person pasted. It must name its login, as an address does.

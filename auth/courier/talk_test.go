@@ -261,18 +261,6 @@ func TestPaste(t *testing.T) {
 	}
 }
 
-// Hostile far sides are bounded.
-func TestBounds(t *testing.T) {
-	n := NewNear(strings.NewReader(""), io.Discard, nil)
-	var err error
-	for i := 0; i <= maxRows && err == nil; i++ {
-		_, err = n.take(row{Event: bulk.Event{Server: "s" + time.Duration(i).String()}})
-	}
-	if !errors.Is(err, ErrGarbled) || len(n.Rows()) != maxRows {
-		t.Errorf("%d rows, %v", len(n.Rows()), err)
-	}
-}
-
 func startServer(t *testing.T, h http.Handler) string {
 	t.Helper()
 	hs := httptest.NewServer(h)
