@@ -63,7 +63,7 @@ func TestUnapprovedProjectServerReachesNothingLocal(t *testing.T) {
 				t.Errorf("call: %v, want %v", err, host.ErrHeldBack)
 			}
 			l := &logins{h}
-			if _, err := l.Begin(t.Context(), "", srv.Name); !errors.Is(err, host.ErrHeldBack) {
+			if _, err := l.Begin(t.Context(), host.Key{Server: srv.Name}); !errors.Is(err, host.ErrHeldBack) {
 				t.Errorf("login: %v, want %v", err, host.ErrHeldBack)
 			}
 		})

@@ -137,9 +137,13 @@ func handle(state string) string {
 }
 
 // Complete redeems the URL that the browser was sent to, for a pending login of the
-// principal for which may is true.
+// principal for which may is true. The code of any other login is not exchanged, and
+// the error is that of an unknown one.
 func (l *logins) Complete(ctx context.Context, principal string, may func(server, account string) bool, redirectURL string) (policy.Login, error) {
-	done, err := l.h.engine.Paste(ctx, "", redirectURL)
+	own := func(a auth.Account) bool {
+		return cmp.Or(a.Principal, vault.Local) == cmp.Or(principal, vault.Local) && may(a.Server, a.Label)
+	}
+	done, err := l.h.engine.PasteFor(ctx, "", redirectURL, own)
 	if err != nil {
 		return policy.Login{}, err
 	}

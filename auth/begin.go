@@ -78,6 +78,9 @@ func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, opti
 	if b.step.Open {
 		b.scopes = union(b.scopes, b.step.Scopes)
 	}
+	if err := checkScopes(b.scopes); err != nil {
+		return nil, fmt.Errorf("log in to %s: %w", a, err)
+	}
 	return b, nil
 }
 
@@ -121,7 +124,9 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 	if err := e.countStep(ctx, a, b.step); err != nil {
 		return nil, err
 	}
-	e.sweepPending(ctx)
+	if err := e.admitPending(ctx, p); err != nil {
+		return nil, err
+	}
 	if err := e.putPending(ctx, p); err != nil {
 		return nil, err
 	}

@@ -30,6 +30,13 @@ func (e *Engine) callback(w http.ResponseWriter, r *http.Request, principal stri
 		return
 	}
 	cb.Principal = principal
+	select {
+	case e.answers <- struct{}{}:
+		defer func() { <-e.answers }()
+	default:
+		writePage(w, http.StatusServiceUnavailable, pageLater)
+		return
+	}
 	err := e.completeOnce(r.Context(), cb)
 	if writeOutcome(w, err) == pageLater {
 		e.log.Warn("a login could not be finished", "error", err)

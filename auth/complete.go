@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -40,6 +41,11 @@ func ReadCallback(q url.Values) (Callback, error) {
 	for _, name := range []string{"state", "code", "iss", "error", "error_description"} {
 		if len(q[name]) > 1 {
 			return Callback{}, fmt.Errorf("%w: it has %s twice", ErrBadPaste, name)
+		}
+	}
+	for name, most := range map[string]int{"state": limit.LoginState, "code": limit.LoginCode, "iss": limit.LoginCode, "error": limit.LoginState, "error_description": limit.LoginCode} {
+		if len(q.Get(name)) > most {
+			return Callback{}, fmt.Errorf("%w: its %s is too long", ErrBadPaste, name)
 		}
 	}
 	return Callback{

@@ -97,7 +97,9 @@ func (e *Engine) BeginDevice(ctx context.Context, a Account, srv config.Server, 
 		return nil, err
 	}
 	e.dropDevices(ctx, a)
-	e.sweepPending(ctx)
+	if err := e.admitPending(ctx, p); err != nil {
+		return nil, err
+	}
 	if err := e.putPending(ctx, p); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -55,6 +56,7 @@ type Engine struct {
 	listener listener
 	waiting  waitBook
 	polls    pollBook
+	answers  chan struct{} // full while as many answers of browsers as may be are taken in
 	verdicts verdictBook
 	unsaved  unsavedBook
 	count    counters
@@ -70,7 +72,7 @@ type Engine struct {
 
 // New returns an engine that keeps everything in store, which stays the caller's.
 func New(store vault.Store, options *Options) *Engine {
-	e := &Engine{store: store, seed: rand.Text()}
+	e := &Engine{store: store, seed: rand.Text(), answers: make(chan struct{}, limit.CallbackRequests)}
 	if options != nil {
 		e.opt = *options
 	}

@@ -36,6 +36,8 @@ var (
 	ErrUnavailable = errors.New("not possible right now")
 	// ErrRefused: the authorization server said no, see [TokenError].
 	ErrRefused = errors.New("refused by the authorization server")
+	// ErrTooMany: a limit on logins was reached; see package internal/limit.
+	ErrTooMany = errors.New("too many, or too large")
 	// ErrNoFlow: this flow is not possible here.
 	ErrNoFlow = errors.New("this way to log in is not possible here")
 	// ErrClosed: the engine was closed.

@@ -12,11 +12,12 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
-// Bounds of one document fetched during discovery, and of every answer.
+// Bounds of fetching a document during discovery.
 const (
-	maxBody      = 1 << 20
 	fetchTimeout = 10 * time.Second
 	maxHops      = 5
 )
@@ -83,12 +84,12 @@ func readDocument(what string, resp *http.Response, v any) error {
 
 // readBounded reads a whole body, or fails if it is too large.
 func readBounded(r io.Reader) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(r, limit.LoginDocument+1))
 	if err != nil {
 		return nil, fmt.Errorf("the answer broke off: %w", plainCause(err))
 	}
-	if len(body) > maxBody {
-		return nil, fmt.Errorf("the answer is larger than %d bytes", maxBody)
+	if len(body) > limit.LoginDocument {
+		return nil, fmt.Errorf("the answer is larger than %d bytes", limit.LoginDocument)
 	}
 	return body, nil
 }

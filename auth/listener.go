@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -244,6 +245,7 @@ func (l *listener) serve(ln net.Listener, port, path, id string) {
 	}
 	l.ports[port][path] = true
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		markAsked(r)
 		switch {
 		case !ownHost(r.Host, port):
 			writePage(w, http.StatusMisdirectedRequest, pageStray)
@@ -258,10 +260,11 @@ func (l *listener) serve(ln net.Listener, port, path, id string) {
 	})
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: log.New(io.Discard, "", 0),
+		IdleTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes, ConnContext: withConn, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	srv.SetKeepAlivesEnabled(false)
 	l.servers = append(l.servers, srv)
+	ln = newLimitedListener(ln, limit.CallbackConnections)
 	if !l.spawn(func() { _ = srv.Serve(ln) }) { // ends with http.ErrServerClosed
 		_ = ln.Close()
 	}

@@ -131,6 +131,14 @@ func parsePastedQuery(raw string) (Pasted, error) {
 // looking at; with an empty one, text that names its own login may finish any. Text
 // that does not fit leaves all logins as they were ([ErrBadPaste]).
 func (e *Engine) Paste(ctx context.Context, state, text string) (*Login, error) {
+	return e.PasteFor(ctx, state, text, nil)
+}
+
+// PasteFor is [Engine.Paste] for a caller that may finish only some logins: allowed is
+// asked about the account of the login before anything else is done with it, and above
+// all before the code is exchanged. A login that is not allowed is as unknown as one
+// that does not exist. Nil allows all.
+func (e *Engine) PasteFor(ctx context.Context, state, text string, allowed func(Account) bool) (*Login, error) {
 	got, err := ParsePaste(text)
 	if err != nil {
 		return nil, err
@@ -141,7 +149,7 @@ func (e *Engine) Paste(ctx context.Context, state, text string) (*Login, error) 
 		}
 		got.State = state
 	}
-	p, err := e.findPending(ctx, got.State)
+	p, err := e.findAllowed(ctx, got.State, allowed)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -113,6 +115,54 @@ func TestPasteBareCode(t *testing.T) {
 	if _, err := w.e.Paste(t.Context(), p.State, w.answer(p).Code.Reveal()+"\n"); err != nil {
 		t.Error(err)
 	}
+}
+
+// A caller that may not finish a login learns nothing of it and exchanges nothing: the
+// error is that of a state that nobody knows, also when the login has expired.
+func TestPasteFor(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	w.a.Principal = "alice"
+	p, err := w.e.Begin(t.Context(), w.a, w.srv, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := w.as.Consent(t.Context(), p.AuthorizeURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(principal string) func(Account) bool {
+		return func(a Account) bool { return a.Principal == principal }
+	}
+	_, unknown := w.e.PasteFor(t.Context(), "", strings.Replace(back.String(), p.State, newState(), 1), of("bob"))
+	for _, state := range []string{"", p.State} {
+		if _, err := w.e.PasteFor(t.Context(), state, back.String(), of("bob")); err == nil || err.Error() != unknown.Error() {
+			t.Errorf("another principal: %v, want %v", err, unknown)
+		}
+	}
+	if w.tokens("") != 0 {
+		t.Fatal("the code was exchanged for another principal")
+	}
+	if l, err := w.e.PasteFor(t.Context(), "", back.String(), of("alice")); err != nil || l.Account.Principal != "alice" {
+		t.Errorf("its own principal: %+v, %v", l, err)
+	}
+}
+
+// The same for a login whose time is up, which otherwise is told by name.
+func TestPasteForExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, nil)
+		p, err := w.e.Begin(t.Context(), w.a, w.srv, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(pendingLife)
+		text := p.RedirectURI + "?code=abcd&state=" + p.State
+		if _, err := w.e.PasteFor(t.Context(), "", text, func(Account) bool { return false }); err != ErrUnknownState { //nolint:errorlint // its text too
+			t.Errorf("another principal: %v", err)
+		}
+		_, err = w.e.PasteFor(t.Context(), "", text, nil)
+		wantErr(t, err, ErrExpired)
+	})
 }
 
 func FuzzParsePaste(f *testing.F) {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -135,6 +136,9 @@ func (e *Engine) putPending(ctx context.Context, p *pending) error {
 	if err != nil {
 		return err
 	}
+	if len(data) > limit.PendingBytes {
+		return fmt.Errorf("log in to %s: %w: what its authorization server publishes does not fit into %d bytes", p.account(), ErrTooMany, limit.PendingBytes)
+	}
 	rec, err := e.store.Put(ctx, pendingKey(p.State.Reveal()), data, p.version)
 	if err != nil {
 		return fmt.Errorf("write down the login to %s: %w", p.account(), err)
@@ -146,7 +150,13 @@ func (e *Engine) putPending(ctx context.Context, p *pending) error {
 // findPending returns the login with this state if it still waits, else
 // [ErrUnknownState], which is [ErrExpired] too if it has waited for too long.
 func (e *Engine) findPending(ctx context.Context, state string) (*pending, error) {
-	if state == "" {
+	return e.findAllowed(ctx, state, nil)
+}
+
+// findAllowed is findPending for logins of accounts that are allowed; nil allows all.
+// Others are unknown, also those that have expired.
+func (e *Engine) findAllowed(ctx context.Context, state string, allowed func(Account) bool) (*pending, error) {
+	if state == "" || len(state) > limit.LoginState {
 		return nil, ErrUnknownState
 	}
 	rec, err := e.store.Get(ctx, pendingKey(state))
@@ -159,6 +169,9 @@ func (e *Engine) findPending(ctx context.Context, state string) (*pending, error
 	p, err := decodePending(rec)
 	if err != nil {
 		return nil, err
+	}
+	if allowed != nil && !allowed(p.account()) {
+		return nil, ErrUnknownState
 	}
 	if !time.Now().Before(p.Expires) {
 		e.dropPending(ctx, p)

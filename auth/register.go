@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -191,6 +192,11 @@ func (e *Engine) register(ctx context.Context, w *web, p *provider, to redirect,
 			out = now
 			return nil
 		}
+		if now == nil {
+			if err := e.admitRegistration(ctx); err != nil {
+				return err
+			}
+		}
 		r, err := e.registerAt(ctx, w, p, to)
 		if err != nil {
 			return fmt.Errorf("register a client at %s: %w", hostOf(p.meta.RegistrationEndpoint), err)
@@ -290,6 +296,8 @@ func readRegistration(resp *http.Response, body []byte, p *provider, to redirect
 		te.Reason = "it does not register this client"
 	case json.Unmarshal(body, &got) != nil || got.ClientID == "" || hasControl(got.ClientID):
 		te.Reason = "the answer names no client"
+	case len(got.ClientID)+len(got.ClientSecret)+len(got.Manage)+len(got.Token) > limit.TokenBytes:
+		te.Reason = "the answer is too large"
 	}
 	if te.Reason != "" || te.Code != "" {
 		return nil, te

@@ -48,9 +48,11 @@ func splitScopes(configured []string) (exact, extra []string) {
 // union joins lists in order, each scope once.
 func union(lists ...[]string) []string {
 	var out []string
+	seen := map[string]bool{"": true}
 	for _, list := range lists {
 		for _, s := range list {
-			if s != "" && !slices.Contains(out, s) {
+			if !seen[s] {
+				seen[s] = true
 				out = append(out, s)
 			}
 		}
@@ -60,5 +62,9 @@ func union(lists ...[]string) []string {
 
 // missing returns what of want is not in have.
 func missing(want, have []string) []string {
-	return slices.DeleteFunc(slices.Clone(want), func(s string) bool { return slices.Contains(have, s) })
+	has := make(map[string]bool, len(have))
+	for _, s := range have {
+		has[s] = true
+	}
+	return slices.DeleteFunc(slices.Clone(want), func(s string) bool { return has[s] })
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -106,6 +107,9 @@ func (e *Engine) stepUp(ctx context.Context, a Account, g *grant, c Challenge) e
 			a, ErrStepUp, orNothing(clean(c.Scope, 200)), orNothing(clean(op, 100)), s.Tries[key].Count+1)
 	}
 	s.Open, s.Operation, s.Scopes = true, key, union(before, wanted)
+	if err := checkScopes(s.Scopes); err != nil {
+		return fmt.Errorf("%s: %w: %w", a, ErrStepUp, err)
+	}
 	if err := e.saveStep(ctx, a, s); err != nil {
 		return fmt.Errorf("remember what %s asked for: %w", a, err)
 	}
@@ -130,10 +134,24 @@ func (e *Engine) countStep(ctx context.Context, a Account, s *stepUp) error {
 		s.Tries = map[string]tried{}
 	}
 	s.Tries[s.Operation] = tried{Count: s.Tries[s.Operation].Count + 1, Last: time.Now()}
+	for len(s.Tries) > limit.StepUps {
+		s.forgetOldest()
+	}
 	if err := e.saveStep(ctx, a, s); err != nil {
 		return fmt.Errorf("count the logins that %s asked for: %w", a, err)
 	}
 	return nil
+}
+
+// forgetOldest forgets the operation that was tried the longest ago.
+func (s *stepUp) forgetOldest() {
+	oldest := ""
+	for op, t := range s.Tries {
+		if oldest == "" || t.Last.Before(s.Tries[oldest].Last) {
+			oldest = op
+		}
+	}
+	delete(s.Tries, oldest)
 }
 
 // closeStep takes in that a login was finished. The tries stay: if it did not help,

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -145,7 +146,7 @@ func echoes(text string, secrets []string) bool {
 // readTokens takes the tokens out of a successful answer.
 func readTokens(fields map[string]json.RawMessage, te *TokenError) (*tokenAnswer, error) {
 	a := &tokenAnswer{fields: fields, extra: map[string]json.RawMessage{}, life: readLife(fields["expires_in"]), scopes: readScopes(fields["scope"])}
-	if r := textField(fields, "refresh_token"); headerSafe(r) {
+	if r := textField(fields, "refresh_token"); headerSafe(r) && len(r) <= limit.TokenBytes {
 		a.refresh = vault.NewSecret(r)
 	}
 	access := textField(fields, "access_token")
@@ -154,6 +155,8 @@ func readTokens(fields map[string]json.RawMessage, te *TokenError) (*tokenAnswer
 		te.Reason = "the answer has no access_token"
 	case !headerSafe(access):
 		te.Reason = "the access_token cannot stand in a header"
+	case len(access) > limit.TokenBytes:
+		te.Reason = "the access_token is too large"
 	}
 	switch typ := textField(fields, "token_type"); strings.ToLower(typ) {
 	case "", "bearer":
@@ -165,12 +168,17 @@ func readTokens(fields map[string]json.RawMessage, te *TokenError) (*tokenAnswer
 	default:
 		te.Reason = "the token is of a type that is not supported"
 	}
+	size := 0
 	for k, v := range fields {
 		switch k {
 		case "access_token", "refresh_token", "token_type", "expires_in", "scope":
 		default:
 			a.extra[k] = v
+			size += len(k) + len(v)
 		}
+	}
+	if size > limit.TokenBytes {
+		a.extra = nil // nothing needs them
 	}
 	if te.Reason != "" {
 		// What there is of it may still be worth keeping: a rotated refresh token.
@@ -213,14 +221,17 @@ func readLife(raw json.RawMessage) time.Duration {
 // readScopes reads scope as a string with blanks between, or as a list.
 func readScopes(raw json.RawMessage) []string {
 	var s string
-	if json.Unmarshal(raw, &s) == nil && s != "" {
-		return strings.Fields(s)
-	}
 	var list []string
-	if json.Unmarshal(raw, &list) == nil {
-		return union(list)
+	switch {
+	case json.Unmarshal(raw, &s) == nil && s != "":
+		list = strings.Fields(s)
+	case json.Unmarshal(raw, &list) == nil:
+		list = union(list)
 	}
-	return nil
+	if checkScopes(list) != nil {
+		return nil // as if nothing had been said
+	}
+	return list
 }
 
 // headerSafe reports whether a token can stand in a header as it is.

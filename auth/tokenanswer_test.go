@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 func TestReadLife(t *testing.T) {
@@ -94,7 +96,7 @@ func oddAnswers() []oddAnswer {
 		fail("unknown code", 400, "application/json", `{"error":"consent_required"}`),
 		fail("invalid_client", 401, "application/json", `{"error":"invalid_client"}`),
 		fail("code that is no code", 400, "application/json", `{"error":"invalid grant: see <b>help</b>"}`),
-		fail("too large", 200, "application/json", `{"pad":"`+strings.Repeat("x", maxBody)+`"}`),
+		fail("too large", 200, "application/json", `{"pad":"`+strings.Repeat("x", limit.LoginDocument)+`"}`),
 		{name: "invalid_grant", status: 400, typ: "application/json", body: `{"error":"invalid_grant"}`, requests: 2, ended: true},
 		{name: "invalid_grant with 200", status: 200, typ: "application/json", body: `{"error":"invalid_grant"}`, requests: 2, ended: true},
 		{name: "invalid_grant with 401", status: 401, typ: "application/json", body: `{"error":"invalid_grant"}`, requests: 2, ended: true},

@@ -65,6 +65,9 @@ func (w *watcher) CloseIdleConnections() {
 	}
 }
 
+// maxOperation is how much of a request is read to name what it asks.
+const maxOperation = 1 << 20
+
 // operationOf names what an MCP request asks, such as "tools/call search".
 func operationOf(req *http.Request) string {
 	if req.GetBody == nil {
@@ -75,7 +78,7 @@ func operationOf(req *http.Request) string {
 		return ""
 	}
 	defer func() { _ = body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(body, maxBody))
+	raw, err := io.ReadAll(io.LimitReader(body, maxOperation))
 	if err != nil {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -20,8 +21,9 @@ type outcome struct {
 // waitBook knows the logins that ended in this process, for those who wait and for
 // the browser that asks twice.
 type waitBook struct {
-	mu sync.Mutex // guards by
-	by map[string]*waited
+	mu    sync.Mutex // guards by, order
+	by    map[string]*waited
+	order []string // of by, the oldest first
 }
 
 type waited struct {
@@ -38,17 +40,27 @@ func (b *waitBook) of(state string) *waited {
 	if b.by == nil {
 		b.by = map[string]*waited{}
 	}
-	for n, w := range b.by {
-		if time.Since(w.since) > 2*pendingLife {
-			delete(b.by, n)
-		}
-	}
 	w := b.by[name]
 	if w == nil {
+		b.makeRoom()
 		w = &waited{done: make(chan struct{}), since: time.Now()}
 		b.by[name] = w
+		b.order = append(b.order, name)
 	}
 	return w
+}
+
+// makeRoom forgets logins of long ago, and the oldest if there are too many: whoever
+// waits for one finds its end in the store. It needs mu.
+func (b *waitBook) makeRoom() {
+	for len(b.order) > 0 {
+		oldest := b.order[0]
+		if len(b.by) < limit.LoginOutcomes && time.Since(b.by[oldest].since) <= 2*pendingLife {
+			return
+		}
+		delete(b.by, oldest)
+		b.order = b.order[1:]
+	}
 }
 
 // begin notes a login that was begun here, so that its end can be told even when

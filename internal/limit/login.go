@@ -1,7 +1,39 @@
 package limit
 
+import "slices"
+
 // Limits on logins and authorization servers.
 const (
+	// LoginState is the length of a state; ours are shorter.
+	LoginState = 512
+	// LoginCode is the length of a code and of other parameters of an answer.
+	LoginCode = 8 << 10
+	// PendingPerAccount is how many logins of one account wait for a person.
+	PendingPerAccount = 4
+	// PendingPerPrincipal is how many logins of one principal wait for a person.
+	PendingPerPrincipal = 500
+	// PendingTotal is how many logins wait for a person in all.
+	PendingTotal = 2_000
+	// PendingBytes is the size of the record of one pending login.
+	PendingBytes = 64 << 10
+	// LoginScopes is how many scopes a login asks for.
+	LoginScopes = 1_000
+	// LoginScopeBytes is the length of all scopes of a login.
+	LoginScopeBytes = 16 << 10
+	// LoginDocument is the size of metadata and of every answer of an authorization server.
+	LoginDocument = 256 << 10
+	// TokenBytes is the size of the tokens, or the client, that an authorization server issues.
+	TokenBytes = 32 << 10
+	// Registrations is how many clients are registered.
+	Registrations = 500
+	// StepUps is of how many operations it is remembered that they asked for more permission.
+	StepUps = 100
+	// LoginOutcomes is how many ends of logins a process remembers.
+	LoginOutcomes = 4_096
+	// CallbackConnections is how many connections the callback listener has open.
+	CallbackConnections = 256
+	// CallbackRequests is how many answers of login pages are taken in at once.
+	CallbackRequests = 64
 	// ForwardMessageBytes is the size of one message of callback forwarding.
 	ForwardMessageBytes = 256 << 10
 	// ForwardBytes is what one side may send in all.
@@ -20,7 +52,74 @@ const (
 	ForwardAnswers = 16
 )
 
-func loginRows() []Row {
+func loginRows() []Row { return slices.Concat(pendingRows(), forwardRows()) }
+
+func pendingRows() []Row {
+	return []Row{
+		{
+			Name: "LoginState", Who: "browser", What: "length of `state` and `error` in the answer of a login page", Value: LoginState, Unit: "bytes",
+			Then: "the answer is refused", Test: "auth.TestCallbackTooLong",
+		},
+		{
+			Name: "LoginCode", Who: "browser", What: "length of `code`, `iss` and `error_description` in the answer of a login page", Value: LoginCode, Unit: "bytes",
+			Then: "the answer is refused", Test: "auth.TestCallbackTooLong",
+		},
+		{
+			Name: "PendingPerAccount", Who: "client", What: "pending logins of one account", Value: PendingPerAccount,
+			Then: "the oldest is dropped", Test: "auth.TestPendingIsBounded",
+		},
+		{
+			Name: "PendingPerPrincipal", Who: "client", What: "pending logins of one principal", Value: PendingPerPrincipal,
+			Then: "the oldest is dropped", Test: "auth.TestPendingIsBounded",
+		},
+		{
+			Name: "PendingTotal", Who: "client", What: "pending logins of all principals", Value: PendingTotal,
+			Then: "a new login is refused", Test: "auth.TestPendingTotal",
+		},
+		{
+			Name: "PendingBytes", Who: "authorization server", What: "size of the record of a pending login", Value: PendingBytes, Unit: "bytes",
+			Then: "the login is refused", Test: "auth.TestLoginIsTooLarge",
+		},
+		{
+			Name: "LoginScopes", Who: "authorization server", What: "scopes of one login", Value: LoginScopes,
+			Then: "the login is refused", Test: "auth.TestTooManyScopes",
+		},
+		{
+			Name: "LoginScopeBytes", Who: "authorization server", What: "length of all scopes of one login", Value: LoginScopeBytes, Unit: "bytes",
+			Then: "the login is refused", Test: "auth.TestTooManyScopes",
+		},
+		{
+			Name: "LoginDocument", Who: "authorization server", What: "size of a metadata document, and of an answer of a registration, device or token endpoint", Value: LoginDocument, Unit: "bytes",
+			Then: "it is refused", Test: "auth.TestDocumentTooLarge",
+		},
+		{
+			Name: "TokenBytes", Who: "authorization server", What: "size of issued tokens, and of a registered client", Value: TokenBytes, Unit: "bytes",
+			Then: "they are refused; other members of the answer are not kept", Test: "auth.TestTokensTooLarge",
+		},
+		{
+			Name: "Registrations", Who: "authorization server", What: "client registrations", Value: Registrations,
+			Then: "the oldest that no login uses is dropped, else the new one is refused", Test: "auth.TestRegistrationsAreBounded",
+		},
+		{
+			Name: "StepUps", Who: "client", What: "operations of an account that asked for more permission", Value: StepUps,
+			Then: "the oldest is forgotten", Test: "auth.TestStepUpsAreBounded",
+		},
+		{
+			Name: "LoginOutcomes", Who: "client", What: "logins whose end a process remembers", Value: LoginOutcomes,
+			Then: "the oldest is forgotten", Test: "auth.TestOutcomesAreBounded",
+		},
+		{
+			Name: "CallbackConnections", Who: "browser", What: "connections to the callback listener", Value: CallbackConnections,
+			Then: "the oldest without a whole request is closed", Test: "auth.TestCallbackConnections",
+		},
+		{
+			Name: "CallbackRequests", Who: "browser", What: "answers of login pages that are taken in at once", Value: CallbackRequests,
+			Then: "HTTP 503", Test: "auth.TestCallbackRequests",
+		},
+	}
+}
+
+func forwardRows() []Row {
 	return []Row{
 		{
 			Name: "ForwardMessageBytes", Who: "server", What: "size of one message of callback forwarding (`login --courier`)", Value: ForwardMessageBytes, Unit: "bytes",
