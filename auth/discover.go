@@ -129,6 +129,9 @@ func (e *Engine) findIssuer(ctx context.Context, w *web, p *provider, o config.O
 		}
 		if err == nil {
 			p.meta, p.issuer = m, issuer
+			if m.from != "" {
+				w.vouch(p, issuer)
+			}
 			override(m, o)
 			return m.check()
 		}
@@ -149,6 +152,7 @@ func (p *provider) useMetadataURL(ctx context.Context, w *web, o config.OAuth) e
 		return fmt.Errorf("the document at oauth.metadataUrl is that of the issuer %q and not of oauth.issuer", clean(m.Issuer, 200))
 	}
 	p.meta, p.issuer = m, m.Issuer
+	w.vouch(p, m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint, m.DeviceEndpoint, m.RevocationEndpoint)
 	override(m, o)
 	return m.check()
 }

@@ -39,7 +39,11 @@ func (w *web) document(ctx context.Context, what, address string, v any) error {
 		return fmt.Errorf("%s is not an address", what)
 	}
 	req.Header.Set("Accept", "application/json")
+	// A connection that was allowed only to look for an authorization server must not
+	// carry another request: the guard is asked when connections are made.
+	req.Close = ctx.Value(lookKey{}) != nil
 	client := &http.Client{Transport: w.rt, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		next.Close = via[0].Close
 		if len(via) > maxHops {
 			return &redirectError{fmt.Sprintf("more than %d redirects", maxHops)}
 		}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -31,7 +32,7 @@ type guard struct {
 	bounds
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-	mu      sync.Mutex // guards proxies
+	mu      sync.Mutex // guards proxies, and Ports of bounds
 	proxies map[string]bool
 }
 
@@ -39,8 +40,10 @@ type guard struct {
 // finishes or ends them within the same bounds.
 type bounds struct {
 	Server string   `json:"server,omitempty"` // host of the configured server
+	Port   string   `json:"port,omitempty"`   // its port; "" in records of older versions: any
+	Ports  []string `json:"ports,omitempty"`  // of authorization servers found at the same address
 	Allow  []string `json:"allow,omitempty"`  // oauth.discovery.allow
-	Named  []string `json:"named,omitempty"`  // hosts of endpoints that the configuration names
+	Named  []string `json:"named,omitempty"`  // host:port of endpoints that the configuration names; a host alone is any port
 	Public bool     `json:"public,omitempty"` // only public addresses, whatever else is set
 }
 
@@ -59,7 +62,7 @@ func (e *Engine) boundsOf(ctx context.Context, srv config.Server) bounds {
 func boundsOf(srv config.Server) bounds {
 	var b bounds
 	if u, err := url.Parse(srv.URL); err == nil {
-		b.Server = strings.ToLower(u.Hostname())
+		b.Server, b.Port = strings.ToLower(u.Hostname()), portOf(u)
 	}
 	o := oauthOf(srv)
 	b.Allow = o.Discovery.Allow
@@ -69,7 +72,7 @@ func boundsOf(srv config.Server) bounds {
 	}
 	for _, raw := range named {
 		if u, err := url.Parse(raw); err == nil && u.Hostname() != "" {
-			b.Named = union(b.Named, []string{strings.ToLower(u.Hostname())})
+			b.Named = union(b.Named, []string{net.JoinHostPort(strings.ToLower(u.Hostname()), portOf(u))})
 		}
 	}
 	return b
@@ -94,13 +97,58 @@ func (g *guard) check(ctx context.Context, host, port string, ip netip.Addr) err
 	if class == address.Public || g.allowed(host, port) {
 		return nil
 	}
-	if class != address.LinkLocal && slices.Contains(g.Named, host) {
+	at := net.JoinHostPort(host, port)
+	if class != address.LinkLocal && (slices.Contains(g.Named, host) || slices.Contains(g.Named, at)) {
 		return nil
 	}
-	if g.serverIsAt(ctx, ip, class) {
+	if g.portAllowed(ctx, port) && g.serverIsAt(ctx, ip, class) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is at %s, a %s address; add %q to oauth.discovery.allow if that is right", errAddress, clean(host, 100), ip, class, clean(host, 100))
+	return fmt.Errorf("%w: %s is at %s, a %s address; add %q to oauth.discovery.allow if that is right", errAddress, clean(host, 100), ip, class, clean(at, 100))
+}
+
+// portAllowed reports whether a port of the machine that the configured server is on
+// may be connected to: that of the server, and those of authorization servers there.
+// Whatever else listens there is none of the server's business.
+func (g *guard) portAllowed(ctx context.Context, port string) bool {
+	if g.Port == "" || port == g.Port || ctx.Value(lookKey{}) == port {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.Ports, port)
+}
+
+// lookKey is where the port stands at which an authorization server is looked for.
+type lookKey struct{}
+
+// look is a context in which one more port may be connected to, to see whether there is
+// an authorization server.
+func look(ctx context.Context, issuer *url.URL) context.Context {
+	return context.WithValue(ctx, lookKey{}, portOf(issuer))
+}
+
+// vouch lets the ports of addresses be connected to: of an authorization server that
+// described itself where it must, or of endpoints in a document that the configuration
+// names.
+func (w *web) vouch(p *provider, addresses ...string) {
+	for _, a := range addresses {
+		u, err := url.Parse(a)
+		if a == "" || err != nil || portOf(u) == p.bounds.Port {
+			continue
+		}
+		p.bounds.Ports = union(p.bounds.Ports, []string{portOf(u)})
+	}
+	if w.guard != nil {
+		w.guard.mu.Lock()
+		defer w.guard.mu.Unlock()
+		w.guard.Ports = p.bounds.Ports
+	}
+}
+
+// portOf is the port of an address, also where it is the default of its scheme.
+func portOf(u *url.URL) string {
+	return cmp.Or(u.Port(), map[string]string{"https": "443", "http": "80"}[u.Scheme])
 }
 
 // serverIsAt reports whether the configured server itself is at ip, so that asking
@@ -184,6 +232,7 @@ func (g *guard) isProxy(addr string) bool {
 type web struct {
 	rt    http.RoundTripper
 	owned *http.Transport
+	guard *guard // nil when the program has a network of its own
 }
 
 // web returns a guarded way out. The caller closes it.
@@ -201,7 +250,7 @@ func (e *Engine) web(b bounds) *web {
 		TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, DisableCompression: true,
 	}
-	return &web{rt: t, owned: t}
+	return &web{rt: t, owned: t, guard: g}
 }
 
 func (w *web) close() {

@@ -77,6 +77,7 @@ func (w *web) findMetadata(ctx context.Context, issuer string) (*serverMetadata,
 	if u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("the authorization server %s is named with a query or fragment", clean(u.Host, 100))
 	}
+	ctx = look(ctx, u)
 	for _, place := range metadataPlaces(u) {
 		m, err := w.metadataAt(ctx, place)
 		if errors.Is(err, errAbsent) {

@@ -159,7 +159,12 @@ var errSuperseded = errors.New("the grant was changed meanwhile")
 // sure of an invalid_grant, and, soon, when the answer was lost: servers let the
 // previous token be used once more for that.
 func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *grant) (*tokenAnswer, error) {
-	w := e.web(e.boundsOf(ctx, srv))
+	b := e.boundsOf(ctx, srv)
+	b.Ports = g.Bounds.Ports
+	if g.Bounds.Port == "" {
+		b.Port = "" // written by an older version, which compared no ports
+	}
+	w := e.web(b)
 	defer w.close()
 	start, lost, refusals := time.Now(), false, 0
 	for {

@@ -107,7 +107,7 @@ var aboutServer = map[string]string{
 	"oauth.dpop":                        "bind tokens to a key",
 	"oauth.discovery":                   "`\"auto\"`, `\"off\"`, or an object:",
 	"oauth.discovery.mode":              "whether metadata is fetched",
-	"oauth.discovery.allow":             "hosts that may be asked although their address is private",
+	"oauth.discovery.allow":             "hosts (`host` or `host:port`) that may be asked although their address is private, or another port of the server's own machine",
 }
 
 // needs says what the code outside config must contain for a group of keys to do
