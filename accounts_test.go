@@ -18,7 +18,7 @@ func haveLogin(t *testing.T, h *Host, principal, account string) {
 	t.Helper()
 	srv, _ := h.hosted.Server(auth.ParseAccount("", account).Server)
 	key := vault.Key{Kind: vault.KindGrant, Principal: principal, Name: account}
-	if _, err := h.store.Put(t.Context(), key, []byte(`{"generation":1,"flow":"browser","server_url":"`+srv.URL+`","access_token":"t","token_type":"Bearer"}`), 0); err != nil {
+	if _, err := h.store.Put(t.Context(), key, []byte(`{"generation":1,"flow":"browser","server_url":"`+srv.URL+`","resource":"`+srv.URL+`","access_token":"t","token_type":"Bearer"}`), 0); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -111,7 +111,7 @@ func newWorld(t testing.TB, callers []caller) *world {
 		cfg.Servers = append(cfg.Servers, def)
 	}
 	store := vault.NewMemory()
-	grant := fmt.Sprintf(`{"generation":1,"flow":"browser","server_url":%q,"access_token":%q,"token_type":"Bearer"}`, urls["crm"], workToken)
+	grant := fmt.Sprintf(`{"generation":1,"flow":"browser","server_url":%[1]q,"resource":%[1]q,"access_token":%[2]q,"token_type":"Bearer"}`, urls["crm"], workToken)
 	if _, err := store.Put(t.Context(), vault.Key{Kind: vault.KindGrant, Principal: vault.Local, Name: "crm@work"}, []byte(grant), 0); err != nil {
 		t.Fatal(err)
 	}
