@@ -3,6 +3,8 @@ package usher
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/usher-mcp/usher/vault"
 )
@@ -35,6 +37,12 @@ func (t tokenStore) Remove(ctx context.Context, id string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// IDs returns the ids of all records.
+func (t tokenStore) IDs(ctx context.Context) ([]string, error) {
+	versions, err := t.records.Versions(ctx, vault.KindToken, vault.Local)
+	return slices.Collect(maps.Keys(versions)), err
 }
 
 // All returns every record.

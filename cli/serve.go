@@ -191,7 +191,7 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 	defer stop()
 	a.note("serving http://%s/mcp", l.Addr())
 	mux := gatewayMux(h, g)
-	mux.Handle("/metrics", g.Guard(g.LetIn(a.telling.metrics.handler())))
+	mux.Handle("/metrics", g.Guard(g.Operators(a.telling.metrics.handler())))
 	if !o.noConsole {
 		c := mountConsole(h, g, l.Addr(), mux)
 		defer c.Close()

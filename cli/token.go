@@ -47,6 +47,7 @@ func newCmdTokenMint(a *app) *cobra.Command {
 	f.StringVar(&m.Principal, "principal", "", "whose logins it uses (default: yours)")
 	f.StringSliceVar(&m.Servers, "servers", nil, "only these servers (`globs`)")
 	f.StringSliceVar(&m.Tools, "tools", nil, "only these tools (`globs` such as github/get_*)")
+	f.StringSliceVar(&m.Profiles, "profiles", nil, "only the endpoints of these profiles (`names`)")
 	f.DurationVar(&m.TTL, "ttl", 0, "how long it is good for, such as 24h (default: for ever)")
 	return c
 }

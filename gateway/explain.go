@@ -77,7 +77,7 @@ func (g *Gateway) inputRequired(q *request, st state, visits []visit) answer {
 		out = append(out, "}}"...)
 	}
 	out = append(out, `},"requestState":`...)
-	out = jsonx.AppendText(out, g.seal.seal(st, q.agent.Principal, g.opt.ParkTime))
+	out = jsonx.AppendText(out, g.seal.seal(st, owner(q.agent), g.opt.ParkTime))
 	return answer{result: append(out, '}')}
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +103,12 @@ func (m *memoryTokens) All(context.Context) ([][]byte, error) {
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+func (m *memoryTokens) IDs(context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.all)), nil
 }
 
 // Two principals, a thousand interleaved calls each, in both eras, over shared

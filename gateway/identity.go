@@ -3,18 +3,49 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/usher-mcp/usher/surface"
 )
 
-// Identity is who sent a request.
+// Identity is who sent a request, with what, and what that covers.
 type Identity struct {
 	// Principal is whose accounts, pins and private answers are used.
 	Principal string
-	// Servers and Tools bound what may be seen, see surface.Agent. Empty: all.
+	// Credential names what the client authenticated with: the same for each request
+	// with the same token, and for each access token that one client gets for the
+	// same scope by refreshing. What the client opens (sessions, streams, suspended
+	// calls) can be used with the same credential only, and ends when it is revoked.
+	// Empty: there is none, everybody of the principal and scope is the same client.
+	Credential string
+	// Expires is when the token of this request ends, and with it the streams and
+	// calls that it opened. Zero: never. Without a Credential it has no effect.
+	Expires time.Time
+	// Refreshable: the client can get a newer token with the same Credential, so a
+	// session waits for it a while after Expires.
+	Refreshable bool
+	// Servers and Tools are what may be seen, see surface.Agent. Empty: all.
 	Servers, Tools []string
+	// Profiles are the only endpoints that may be used, by their exact names. Empty:
+	// all endpoints.
+	Profiles []string
+}
+
+// Scoped reports whether the identity may see a part only of what there is.
+func (id Identity) Scoped() bool {
+	return len(id.Servers) > 0 || len(id.Tools) > 0 || len(id.Profiles) > 0
+}
+
+// same reports whether other is the same client with the same scope: it may use what
+// this one opened.
+func (id Identity) same(other Identity) bool {
+	return id.Principal == other.Principal && id.Credential == other.Credential && slices.Equal(id.Servers, other.Servers) &&
+		slices.Equal(id.Tools, other.Tools) && slices.Equal(id.Profiles, other.Profiles)
 }
 
 // Authenticator says who sent a request. The error is a *RefusedError when the
@@ -54,6 +85,17 @@ func (a AnyOf) Authenticate(ctx context.Context, r *http.Request) (Identity, err
 		}
 	}
 	return Identity{}, refused
+}
+
+// Watch implements [Watcher].
+func (a AnyOf) Watch(ctx context.Context, live func() []string, revoked func(credential string)) {
+	var wg sync.WaitGroup
+	for _, auth := range a {
+		if w, ok := auth.(Watcher); ok {
+			wg.Go(func() { w.Watch(ctx, live, revoked) })
+		}
+	}
+	wg.Wait()
 }
 
 // hostsOf are the names under which agents reach us, as far as an authenticator
@@ -117,7 +159,15 @@ func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) (Identity, bo
 	return Identity{}, false
 }
 
+// owner names who may use what a client opened, for authenticated data: the same
+// principal with the same credential and scope.
+func owner(a surface.Agent) string {
+	return fmt.Sprintf("%q %q %q %q", a.Principal, a.Credential, a.Servers, a.Tools)
+}
+
 // agent is what a view is told about a request of this identity.
 func (id Identity) agent() surface.Agent {
-	return surface.Agent{Principal: id.Principal, Servers: id.Servers, Tools: id.Tools}
+	return surface.Agent{
+		Principal: id.Principal, Credential: id.Credential, Expires: id.Expires, Servers: id.Servers, Tools: id.Tools,
+	}
 }

@@ -36,7 +36,7 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity
 	}
 	if r.URL.RawQuery != "" {
 		if old := r.URL.Query().Get("sessionId"); old != "" {
-			g.postOld(w, id, e, old, messages)
+			g.postOld(w, r, id, e, old, messages)
 			return
 		}
 	}
@@ -126,9 +126,16 @@ func (g *Gateway) answerOne(r *http.Request, s *session, p *reply, m *wire.Messa
 		p.leave()
 		return
 	}
-	defer context.AfterFunc(r.Context(), p.leave)()
-	a := s.serve(m, p)
+	defer context.AfterFunc(r.Context(), func() {
+		if tokenEnded(r.Context()) == nil {
+			p.leave()
+		}
+	})()
+	a := s.serve(m, p, lifetimeOf(r.Context()))
 	g.wg.Done()
+	if a.none && p.refuse(tokenEnded(r.Context())) {
+		return
+	}
 	g.finish(s, p, m, a)
 }
 
@@ -150,9 +157,10 @@ func (g *Gateway) finish(s *session, p *reply, m *wire.Message, a answer) {
 // answerBatch runs the requests of a batch side by side.
 func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []*wire.Message) {
 	done := make(chan []byte, len(requests))
+	life := lifetimeOf(r.Context())
 	for _, m := range requests {
 		if !g.spawn(func() {
-			a := s.serve(m, p)
+			a := s.serve(m, p, life)
 			if a.none {
 				done <- nil
 				return
@@ -171,7 +179,9 @@ func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []
 			}
 			all = append(append(all, ','), one...)
 		case <-r.Context().Done():
-			p.leave()
+			if !p.refuse(tokenEnded(r.Context())) {
+				p.leave()
+			}
 			return
 		}
 	}

@@ -67,7 +67,9 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity
 	q.out = p
 	a := g.serveModern(r.Context(), q)
 	if a.none {
-		p.leave()
+		if !p.refuse(tokenEnded(r.Context())) {
+			p.leave()
+		}
 		return
 	}
 	buf := buffers.Get().(*[]byte)

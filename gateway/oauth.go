@@ -105,7 +105,21 @@ func (o *OAuth) Authenticate(ctx context.Context, r *http.Request) (Identity, er
 	if !ok {
 		return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the token has no usable claim "+o.opt.Claim)
 	}
-	return Identity{Principal: principal}, nil
+	return Identity{Principal: principal, Credential: o.credential(token.Subject, claims, has), Expires: token.Expiry, Refreshable: true}, nil
+}
+
+// credential names the client and the scope that a token was issued to, for a user:
+// it stays the same when the client refreshes the token.
+func (o *OAuth) credential(subject string, claims map[string]json.RawMessage, scopes []string) string {
+	var client string
+	for _, name := range []string{"client_id", "azp", "cid"} { // RFC 9068, OpenID Connect, others
+		if json.Unmarshal(claims[name], &client) == nil && client != "" {
+			break
+		}
+	}
+	slices.Sort(scopes)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", o.opt.Issuer, subject, client, slices.Compact(scopes)))
+	return "jwt:" + hex.EncodeToString(sum[:16])
 }
 
 // keys returns what signatures are checked with. A failed issuer is not asked for

@@ -32,12 +32,13 @@ func (g *Gateway) getOld(w http.ResponseWriter, r *http.Request, id Identity, e 
 }
 
 // postOld takes messages whose answers go to the stream.
-func (g *Gateway) postOld(w http.ResponseWriter, id Identity, e *endpoint, name string, messages []wire.Message) {
+func (g *Gateway) postOld(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, name string, messages []wire.Message) {
 	s := g.sessions.find(name, id, e)
 	if s == nil || !s.old {
 		http.Error(w, "there is no such session", http.StatusNotFound)
 		return
 	}
+	life := lifetimeOf(r.Context())
 	for i := range messages {
 		m := &messages[i]
 		if m.Kind() != wire.Request {
@@ -51,7 +52,7 @@ func (g *Gateway) postOld(w http.ResponseWriter, id Identity, e *endpoint, name 
 		}
 		if !g.spawn(func() {
 			defer u.calls.Add(-1)
-			if a := g.serveOld(s, id, m); !a.none {
+			if a := g.serveOld(s, id, m, life); !a.none {
 				s.out.send(a.append(nil, m.ID))
 			}
 		}) {
@@ -63,9 +64,9 @@ func (g *Gateway) postOld(w http.ResponseWriter, id Identity, e *endpoint, name 
 
 // serveOld answers a request. The handshake puts a session in the place that was
 // kept for it.
-func (g *Gateway) serveOld(s *session, id Identity, m *wire.Message) answer {
+func (g *Gateway) serveOld(s *session, id Identity, m *wire.Message, life lifetime) answer {
 	if m.Method != wire.MethodInitialize {
-		return s.serve(m, s.out)
+		return s.serve(m, s.out, life)
 	}
 	real := g.newSession(id, s.end, s.out, m.Params)
 	real.id, real.old, real.busy = s.id, true, 1

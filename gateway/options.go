@@ -123,7 +123,11 @@ type Gateway struct {
 	headers  headerTables
 	finished completions
 	count    counters
-	peers    *http.Transport
+	// credentials end what was opened with them; watching: a goroutine hears of
+	// revocations.
+	credentials credentials
+	watching    atomic.Bool
+	peers       *http.Transport
 
 	life     context.Context // ends with Close: whatever still runs is cancelled
 	end      context.CancelFunc

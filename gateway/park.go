@@ -30,6 +30,8 @@ type call struct {
 	expiry    *time.Timer // while it is parked; guarded by parking
 
 	mu        sync.Mutex // guards what follows
+	use       *use       // ends it with the token of the request that waits for it, or was the last to
+	over      bool       // nothing can end it any more
 	out       outlet     // of the request that waits for it now; nil while it is parked
 	token     []byte     // that request's progress token
 	level     string
@@ -61,18 +63,50 @@ func (g *Gateway) runParkable(ctx context.Context, q *request) answer {
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	c.attach(q)
+	g.lasts(c, lifetimeOf(ctx))
 	if !g.spawn(func() {
 		defer context.AfterFunc(g.life, func() { cancel(errLeft) })()
 		defer cancel(nil)
+		defer c.finished()
 		c.result, c.err = q.end.view.Do(run, q.agent, surface.Request{
 			Method: q.method, Params: q.params, OnNotification: c.notify, OnRequest: c.ask,
 		})
 		close(c.done)
 	}) {
 		cancel(nil)
+		c.finished()
 		return answer{none: true}
 	}
 	return g.attend(ctx, q, c)
+}
+
+// lasts makes the call end with the token of the request that waits for it now.
+func (g *Gateway) lasts(c *call, life lifetime) {
+	if life.all == nil {
+		return
+	}
+	u := life.hold(func(cause error) {
+		c.cancel(cause)
+		g.parked.drop(c)
+	})
+	c.mu.Lock()
+	before := c.use
+	if c.over {
+		before = u
+	} else {
+		c.use = u
+	}
+	c.mu.Unlock()
+	before.done()
+}
+
+// finished takes the call off what ends with a token.
+func (c *call) finished() {
+	c.mu.Lock()
+	u := c.use
+	c.use, c.over = nil, true
+	c.mu.Unlock()
+	u.done()
 }
 
 // attach makes q the request that hears of the call.
@@ -208,7 +242,7 @@ func (g *Gateway) park(q *request, c *call) (answer, bool) {
 	}
 	g.count.parked.Add(1)
 	out = append(out, `},"requestState":`...)
-	out = jsonx.AppendText(out, g.seal.seal(st, c.principal, g.opt.ParkTime))
+	out = jsonx.AppendText(out, g.seal.seal(st, owner(q.agent), g.opt.ParkTime))
 	return answer{result: append(out, '}')}, true
 }
 
@@ -220,6 +254,7 @@ func (g *Gateway) resume(ctx context.Context, q *request, st state) answer {
 	}
 	g.count.resumed.Add(1)
 	c.attach(q)
+	g.lasts(c, lifetimeOf(ctx))
 	responses := member(q.params, "inputResponses")
 	c.mu.Lock()
 	var left []*question

@@ -81,15 +81,20 @@ func (p *parking) remove(c *call) {
 }
 
 func (p *parking) expire(c *call) {
-	p.mu.Lock()
-	waiting := p.calls[c.id] == c
-	if waiting {
-		p.remove(c)
-	}
-	p.mu.Unlock()
-	if waiting {
+	if p.drop(c) {
 		c.cancel(errExpired)
 	}
+}
+
+// drop removes a call and reports whether it was there.
+func (p *parking) drop(c *call) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls[c.id] != c {
+		return false
+	}
+	p.remove(c)
+	return true
 }
 
 func (p *parking) closeAll() {

@@ -25,11 +25,17 @@ type replica struct {
 // replicas starts n gateways before the same view.
 func replicas(t *testing.T, n int, view Endpoints) []replica {
 	t.Helper()
-	key := bytes.Repeat([]byte{7}, sealKeyLen)
+	return replicasOf(t, n, view, Options{Key: bytes.Repeat([]byte{7}, sealKeyLen)})
+}
+
+func replicasOf(t *testing.T, n int, view Endpoints, opt Options) []replica {
+	t.Helper()
 	out := make([]replica, n)
 	for i := range out {
 		srv := httptest.NewUnstartedServer(nil)
-		g := New(view, &Options{Key: key, Peer: "http://" + srv.Listener.Addr().String()})
+		opt := opt
+		opt.Peer = "http://" + srv.Listener.Addr().String()
+		g := New(view, &opt)
 		srv.Config.Handler = g.Handler()
 		srv.Start()
 		out[i] = replica{g, srv}
@@ -44,7 +50,9 @@ func replicas(t *testing.T, n int, view Endpoints) []replica {
 // ask sends a message to a replica and returns the answer's status, header and body.
 func (r replica) ask(t *testing.T, method, body string, head ...string) (int, http.Header, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, r.URL+"/mcp", strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, r.URL+"/mcp", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -222,6 +222,23 @@ func (p *reply) leave() {
 	p.wait()
 }
 
+// refuse ends the reply to a client whose token ended meanwhile: with 401, or with
+// the end of the stream that it has become. It does nothing when cause is nil.
+func (p *reply) refuse(cause error) bool {
+	if cause == nil {
+		return false
+	}
+	p.mu.Lock()
+	p.stop()
+	if p.begun || p.away {
+		p.wait()
+		return true
+	}
+	p.mu.Unlock()
+	refuseEnded(p.w, cause)
+	return true
+}
+
 // stop takes nothing more; it needs mu.
 func (p *reply) stop() {
 	p.closed = true

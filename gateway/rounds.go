@@ -27,7 +27,7 @@ func (s *session) rounds(ctx context.Context, m *wire.Message, out outlet) ([]by
 		},
 	}
 	for round, empty := 1, 0; ; round++ {
-		result, err := s.end.view.Do(ctx, s.agent, req)
+		result, err := s.end.view.Do(ctx, s.as(), req)
 		if err != nil || !asks(m.Method) || !wantsInput(result) {
 			return result, err
 		}

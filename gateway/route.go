@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,10 +52,17 @@ func (g *Gateway) Guard(next http.Handler) http.Handler {
 // from elsewhere; whoever uses it alone looks at Origin itself.
 func (g *Gateway) Ours(r *http.Request) bool { return g.guard.ours(r) }
 
-// LetIn puts the authentication of agents before other routes on the same port.
-func (g *Gateway) LetIn(next http.Handler) http.Handler {
+// Operators puts authentication before routes on the same port that tell about all
+// servers and principals: they are for the local user with a token without a scope.
+func (g *Gateway) Operators(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := g.identify(w, r); ok {
+		id, ok := g.identify(w, r)
+		switch {
+		case !ok:
+		case id.Principal != localPrincipal || id.Scoped():
+			g.count.refused.Add(1)
+			http.Error(w, "this needs a token of the operator, without a scope", http.StatusForbidden)
+		default:
 			next.ServeHTTP(w, r)
 		}
 	})
@@ -169,16 +177,17 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, path string) {
 	if !ok {
 		return
 	}
+	r, done := g.bind(r, id)
+	defer done()
+	if err := tokenEnded(r.Context()); err != nil {
+		refuseEnded(w, err)
+		return
+	}
 	if g.elsewhere(w, r) {
 		return
 	}
-	e, err := g.find(r.Context(), id, path)
-	if err != nil {
-		status := http.StatusInternalServerError
-		if errors.Is(err, surface.ErrUnknownView) {
-			status = http.StatusNotFound
-		}
-		http.Error(w, err.Error(), status)
+	e, ok := g.endpoint(r.Context(), w, id, path)
+	if !ok {
 		return
 	}
 	switch {
@@ -191,6 +200,37 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, path string) {
 	default:
 		g.delete(w, r, id, e)
 	}
+}
+
+// endpoint finds the endpoint at a path for an identity, or answers the request. To
+// one with a scope everything outside of it is not there, and nothing is suggested.
+func (g *Gateway) endpoint(ctx context.Context, w http.ResponseWriter, id Identity, path string) (*endpoint, bool) {
+	if !id.covers(path) {
+		http.Error(w, surface.ErrUnknownView.Error(), http.StatusNotFound)
+		return nil, false
+	}
+	e, err := g.find(ctx, id, path)
+	switch {
+	case err == nil:
+		return e, true
+	case !errors.Is(err, surface.ErrUnknownView):
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	case id.Scoped():
+		http.Error(w, surface.ErrUnknownView.Error(), http.StatusNotFound)
+	default:
+		http.Error(w, err.Error(), http.StatusNotFound)
+	}
+	return nil, false
+}
+
+// covers reports whether an identity may use a path: a token that is limited to
+// profiles reaches nothing else. The gate decides on servers and tools.
+func (id Identity) covers(path string) bool {
+	if len(id.Profiles) == 0 {
+		return true
+	}
+	name, ok := strings.CutPrefix(strings.TrimSuffix(path, "/mcp"), "/profiles/")
+	return ok && slices.Contains(id.Profiles, name)
 }
 
 // post reads a message and finds out of which era it is.

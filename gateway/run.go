@@ -58,7 +58,7 @@ func (g *Gateway) resumes(q *request) (state, *wire.Error) {
 	if !ok {
 		return state{}, nil
 	}
-	st, err := g.seal.open(text, q.agent.Principal, q.subject())
+	st, err := g.seal.open(text, owner(q.agent), q.subject())
 	switch {
 	case errors.Is(err, errForeignState):
 		return state{}, nil

@@ -37,8 +37,8 @@ var (
 	errBadState     = errors.New("the requestState is not valid any more, or was given to somebody else; make the call again without it")
 )
 
-// sealer seals states with AES-GCM. The principal is part of what is authenticated:
-// a state is of no use to anybody else.
+// sealer seals states with AES-GCM. The owner is part of what is authenticated:
+// a state is of no use to another principal, token or scope.
 type sealer struct {
 	aead   cipher.AEAD
 	prefix string // names the key, so that states of a usher behind us are told apart
@@ -60,7 +60,7 @@ func newSealer(key []byte) *sealer {
 	return &sealer{aead: aead, prefix: "usher1." + base64.RawURLEncoding.EncodeToString(sum[:6]) + "."}
 }
 
-func (s *sealer) seal(st state, principal string, ttl time.Duration) string {
+func (s *sealer) seal(st state, owner string, ttl time.Duration) string {
 	st.Expires = time.Now().Add(ttl).Unix()
 	plain, err := json.Marshal(st)
 	if err != nil {
@@ -68,12 +68,12 @@ func (s *sealer) seal(st state, principal string, ttl time.Duration) string {
 	}
 	nonce := make([]byte, s.aead.NonceSize(), s.aead.NonceSize()+len(plain)+s.aead.Overhead())
 	_, _ = rand.Read(nonce) // never fails
-	return s.prefix + base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, plain, []byte(principal)))
+	return s.prefix + base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, plain, []byte(owner)))
 }
 
-// open reads a state that was given to principal for this request. The error is
+// open reads a state that was given to owner for this request. The error is
 // errForeignState for what is not ours to read.
-func (s *sealer) open(text, principal, request string) (state, error) {
+func (s *sealer) open(text, owner, request string) (state, error) {
 	body, ok := strings.CutPrefix(text, s.prefix)
 	if !ok {
 		return state{}, errForeignState
@@ -82,7 +82,7 @@ func (s *sealer) open(text, principal, request string) (state, error) {
 	if err != nil || len(raw) < s.aead.NonceSize() {
 		return state{}, errBadState
 	}
-	plain, err := s.aead.Open(nil, raw[:s.aead.NonceSize()], raw[s.aead.NonceSize():], []byte(principal))
+	plain, err := s.aead.Open(nil, raw[:s.aead.NonceSize()], raw[s.aead.NonceSize():], []byte(owner))
 	if err != nil {
 		return state{}, errBadState
 	}

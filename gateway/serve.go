@@ -10,11 +10,13 @@ import (
 )
 
 // serve answers one request of a session. It ends with the session or when the
-// agent cancels it, not when the connection that brought it does.
-func (s *session) serve(m *wire.Message, out outlet) answer {
+// agent cancels it, or with the token that it came with, not when the connection
+// that brought it does.
+func (s *session) serve(m *wire.Message, out outlet, life lifetime) answer {
 	defer s.begin()()
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
+	defer life.hold(cancel).done()
 	if !s.enter(m.ID, &legacyCall{cancel: cancel, out: out}) {
 		return failure(wire.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())
 	}
@@ -26,7 +28,7 @@ func (s *session) serve(m *wire.Message, out outlet) answer {
 		p, _ := wire.ReadParams(m.Params) // what is wrong with them is said where they are used
 		a = s.g.traced(ctx, m.Method, &p, s.agent.Version, func(ctx context.Context) answer { return s.dispatch(ctx, m, out) })
 	}
-	if errors.Is(context.Cause(ctx), errCancelled) || s.ctx.Err() != nil {
+	if errors.Is(context.Cause(ctx), errCancelled) || s.ctx.Err() != nil || tokenEnded(ctx) != nil {
 		return answer{none: true}
 	}
 	return a
@@ -76,7 +78,7 @@ func (s *session) setLevel(ctx context.Context, m *wire.Message) answer {
 	if severity(text) < 0 {
 		return failure(wire.CodeInvalidParams, "level %.60s is no log level", level)
 	}
-	result, err := s.end.view.Do(ctx, s.agent, surface.Request{Method: m.Method, Params: m.Params})
+	result, err := s.end.view.Do(ctx, s.as(), surface.Request{Method: m.Method, Params: m.Params})
 	var said *wire.Error
 	switch {
 	case err == nil:

@@ -17,6 +17,7 @@ type session struct {
 	g      *Gateway
 	id     string
 	end    *endpoint
+	owner  Identity // who may use it
 	agent  surface.Agent
 	out    outlet          // for what belongs to no request
 	tracks tracks          // of streams that may be taken up again
@@ -34,7 +35,14 @@ type session struct {
 	ready bool
 	used  time.Time
 	busy  int // requests and streams under way
+	// expires is when the newest token that the session was used with ends, zero for
+	// never.
+	expires time.Time
 }
+
+// refreshGrace is how long after the end of an access token a session waits for its
+// client to come with a refreshed one. Its streams and calls have ended by then.
+const refreshGrace = 5 * time.Minute
 
 // legacyCall is one request of the agent that is under way.
 type legacyCall struct {
@@ -50,7 +58,7 @@ var (
 // newSession makes a session from the params of initialize. It is not registered.
 func (g *Gateway) newSession(id Identity, e *endpoint, out outlet, params []byte) *session {
 	s := &session{
-		g: g, id: g.newSessionID(), end: e, agent: id.agent(), out: out,
+		g: g, id: g.newSessionID(), end: e, owner: id, agent: id.agent(), out: out, expires: id.Expires,
 		calls: map[wire.ID]*legacyCall{}, asked: map[int64]chan wire.Message{}, used: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(g.life)
@@ -95,6 +103,39 @@ func (s *session) begin() (end func()) {
 	}
 }
 
+// extend notes that the session was used with a token that ends at expires.
+func (s *session) extend(expires time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if expires.After(s.expires) {
+		s.expires = expires
+	}
+}
+
+// left is how long the session may last if nobody uses it.
+func (s *session) left(idle time.Duration) time.Duration {
+	left := idle - s.idleFor()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expires.IsZero() || s.owner.Credential == "" {
+		return left
+	}
+	until := time.Until(s.expires)
+	if s.owner.Refreshable {
+		until += refreshGrace
+	}
+	return min(left, until)
+}
+
+// as is who the session's requests are made as: with the newest token's end.
+func (s *session) as() surface.Agent {
+	a := s.agent
+	s.mu.Lock()
+	a.Expires = s.expires
+	s.mu.Unlock()
+	return a
+}
+
 // idleFor is how long nobody used the session.
 func (s *session) idleFor() time.Duration {
 	s.mu.Lock()
@@ -124,7 +165,7 @@ func (s *session) take(m *wire.Message) {
 		s.cancelled(m.Params)
 	default:
 		s.g.spawn(func() { // a server that does not read must not hold up the agent
-			if err := s.end.view.Notify(s.ctx, s.agent, m.Method, m.Params); err != nil {
+			if err := s.end.view.Notify(s.ctx, s.as(), m.Method, m.Params); err != nil {
 				s.g.opt.Log.Debug("a notification of an agent was not passed on", "method", m.Method, "error", err)
 			}
 		})
@@ -158,7 +199,7 @@ func (s *session) listen() {
 	s.g.spawn(func() {
 		all := surface.Subscription{Tools: true, Prompts: true, Resources: true}
 		for wait := time.Second; s.ctx.Err() == nil; wait = min(2*wait, time.Minute) {
-			if err := s.end.view.Listen(s.ctx, s.agent, all, s.heard); err == nil || s.ctx.Err() != nil {
+			if err := s.end.view.Listen(s.ctx, s.as(), all, s.heard); err == nil || s.ctx.Err() != nil {
 				return
 			}
 			select {

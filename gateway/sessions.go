@@ -46,7 +46,7 @@ func (t *sessions) add(s *session) bool {
 		}
 		t.all[s.id] = s
 		t.of[s.agent.Principal]++
-		s.timer = time.AfterFunc(t.idle, func() { t.check(s) })
+		s.timer = time.AfterFunc(s.left(t.idle), func() { t.check(s) })
 	}
 	t.mu.Unlock()
 	if ok && old != nil {
@@ -76,15 +76,42 @@ func (t *sessions) remove(s *session) {
 	s.timer.Stop()
 }
 
-// find returns a session to whom it belongs: possession of an id is not enough.
+// find returns a session to the client that opened it: possession of its id is not
+// enough. It lasts as long as the newest token of that client.
 func (t *sessions) find(id string, who Identity, e *endpoint) *session {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	s := t.all[id]
-	if s == nil || s.agent.Principal != who.Principal || s.end.key != e.key {
+	t.mu.Unlock()
+	if s == nil || !s.owner.same(who) || s.end.key != e.key {
 		return nil
 	}
+	s.extend(who.Expires)
 	return s
+}
+
+// addTo adds the credentials of all sessions to a set.
+func (t *sessions) addTo(set map[string]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.all {
+		set[s.owner.Credential] = true
+	}
+}
+
+// endCredential closes the sessions that were opened with a credential.
+func (t *sessions) endCredential(credential string) {
+	t.mu.Lock()
+	var over []*session
+	for _, s := range t.all {
+		if s.owner.Credential == credential {
+			t.remove(s)
+			over = append(over, s)
+		}
+	}
+	t.mu.Unlock()
+	for _, s := range over {
+		s.close(errTokenRevoked)
+	}
 }
 
 // end closes a session, if it is still there.
@@ -121,21 +148,22 @@ func (t *sessions) swap(old, s *session) bool {
 	old.timer.Stop()
 	s.greeted = true
 	t.all[s.id] = s
-	s.timer = time.AfterFunc(t.idle, func() { t.check(s) })
+	s.timer = time.AfterFunc(s.left(t.idle), func() { t.check(s) })
 	return true
 }
 
-// check ends a session that nobody used for long, and looks again later otherwise.
+// check ends a session that nobody used for long or whose token has expired, and
+// looks again later otherwise.
 func (t *sessions) check(s *session) {
-	idle := s.idleFor()
-	if idle >= t.idle {
+	left := s.left(t.idle)
+	if left <= 0 {
 		t.end(s)
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all[s.id] == s {
-		s.timer.Reset(max(t.idle-idle, time.Millisecond))
+		s.timer.Reset(max(left, time.Millisecond))
 	}
 }
 

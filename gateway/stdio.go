@@ -209,7 +209,7 @@ func (p *pipe) older(m *wire.Message) {
 	case m.Method == wire.MethodInitialize && s == nil:
 		p.initialize(m)
 	case s != nil:
-		p.run(m.ID, func() answer { return s.serve(m, p) })
+		p.run(m.ID, func() answer { return s.serve(m, p, lifetime{}) })
 	case m.Method == wire.MethodPing:
 		p.answer(wire.AppendResult(nil, m.ID, nil))
 	case m.Method == wire.MethodDiscover:

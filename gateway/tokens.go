@@ -28,6 +28,8 @@ type TokenStore interface {
 	Remove(ctx context.Context, id string) (bool, error)
 	// All returns every record.
 	All(ctx context.Context) ([][]byte, error)
+	// IDs returns the ids of all records.
+	IDs(ctx context.Context) ([]string, error)
 }
 
 // Token is what is known of a minted token. The secret is not: only its hash is
@@ -38,6 +40,7 @@ type Token struct {
 	Principal string    `json:"principal"`
 	Servers   []string  `json:"servers,omitempty"`
 	Tools     []string  `json:"tools,omitempty"`
+	Profiles  []string  `json:"profiles,omitempty"`
 	Created   time.Time `json:"created"`
 	Expires   time.Time `json:"expires,omitzero"` // zero: never
 }
@@ -56,8 +59,10 @@ type Mint struct {
 	// Principal defaults to the local user: the token acts with the logins of
 	// whoever minted it.
 	Principal string
-	// Servers and Tools bound what it opens, see surface.Agent. Empty: all.
+	// Servers and Tools are what it covers, see surface.Agent. Empty: all.
 	Servers, Tools []string
+	// Profiles are the only endpoints it may use, by their names. Empty: all.
+	Profiles []string
 	// TTL is how long it is good for. 0: for ever.
 	TTL time.Duration
 }
@@ -69,8 +74,9 @@ var ErrNoToken = errors.New("no such token; see: usher token list")
 type Tokens struct {
 	store TokenStore
 
-	mu    sync.Mutex // guards known
+	mu    sync.Mutex // guards what follows
 	known map[string]knownToken
+	used  time.Time // when a token was last accepted
 }
 
 // knownToken spares the store a read per request.
@@ -84,9 +90,10 @@ const (
 	tokenPrefix   = "usher_"
 	tokenIDLen    = 8
 	tokenSecret   = 32
-	tokenFresh    = 5 * time.Second // how late another process's revocation is noticed
-	tokenWait     = 2 * time.Second // for a store that does not answer
-	tokenAway     = time.Hour       // how long a token goes on while the store is away
+	tokenFresh    = 5 * time.Second        // how long a token is accepted without the store, if Watch does not run
+	tokenPoll     = 500 * time.Millisecond // how often Watch asks for revocations
+	tokenWait     = 2 * time.Second        // for a store that does not answer
+	tokenAway     = time.Hour              // how long a token goes on while the store is away
 	maxKnownToken = 4096
 )
 
@@ -104,7 +111,7 @@ func (t *Tokens) Mint(ctx context.Context, m Mint) (text string, token Token, er
 	_, _ = rand.Read(id) // never fails
 	_, _ = rand.Read(secret)
 	rec := tokenRecord{Token: Token{
-		ID: hex.EncodeToString(id), Name: m.Name, Principal: m.Principal, Servers: m.Servers, Tools: m.Tools,
+		ID: hex.EncodeToString(id), Name: m.Name, Principal: m.Principal, Servers: m.Servers, Tools: m.Tools, Profiles: m.Profiles,
 		Created: time.Now().UTC().Truncate(time.Second),
 	}}
 	if rec.Principal == "" {
@@ -153,8 +160,8 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	return out, nil
 }
 
-// Revoke ends a token, in this process at once and in others within seconds. The
-// error is [ErrNoToken] when there is none.
+// Revoke ends a token and all that was opened with it, in every process that serves
+// the store within a second. The error is [ErrNoToken] when there is none.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	found, err := t.store.Remove(ctx, id)
 	t.forget(id)
@@ -188,7 +195,89 @@ func (t *Tokens) Authenticate(ctx context.Context, r *http.Request) (Identity, e
 	case !ok, subtle.ConstantTimeCompare([]byte(rec.Hash), []byte(hashSecret(secret))) != 1, rec.Expired():
 		return Identity{}, refused
 	}
-	return Identity{Principal: rec.Principal, Servers: rec.Servers, Tools: rec.Tools}, nil
+	return Identity{
+		Principal: rec.Principal, Credential: tokenCredential + rec.ID, Expires: rec.Expires,
+		Servers: rec.Servers, Tools: rec.Tools, Profiles: rec.Profiles,
+	}, nil
+}
+
+// tokenCredential is what the credentials of minted tokens begin with.
+const tokenCredential = "token:"
+
+// Watch implements [Watcher]. It asks the store twice a second for the ids of all
+// tokens while one is in use: one short query, however many sessions there are. The
+// store's notifications would be quicker, but one can be lost.
+func (t *Tokens) Watch(ctx context.Context, live func() []string, revoked func(credential string)) {
+	tick := time.NewTicker(tokenPoll)
+	defer tick.Stop()
+	for read := time.Now(); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		ids := tokenIDs(live())
+		if len(ids) == 0 && !t.usedLately() {
+			read = time.Now()
+			continue
+		}
+		kept, err := t.ids(ctx)
+		switch {
+		case err == nil:
+			read = time.Now()
+			t.forgetAllBut(kept)
+		case time.Since(read) < tokenAway:
+			continue // the store is away: who was known goes on
+		}
+		for _, id := range ids {
+			if !kept[id] {
+				revoked(tokenCredential + id)
+			}
+		}
+	}
+}
+
+// tokenIDs are the ids of those credentials that are minted tokens.
+func tokenIDs(credentials []string) []string {
+	var out []string
+	for _, c := range credentials {
+		if id, ok := strings.CutPrefix(c, tokenCredential); ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// ids are the ids of all tokens there are.
+func (t *Tokens) ids(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, tokenWait)
+	defer cancel()
+	list, err := t.store.IDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]bool, len(list))
+	for _, id := range list {
+		out[id] = true
+	}
+	return out, nil
+}
+
+// usedLately reports whether a token may still be accepted without asking the store.
+func (t *Tokens) usedLately() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.used) < tokenFresh
+}
+
+func (t *Tokens) forgetAllBut(kept map[string]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id := range t.known {
+		if !kept[id] {
+			delete(t.known, id)
+		}
+	}
 }
 
 func splitToken(text string) (id, secret string, ok bool) {
@@ -205,6 +294,7 @@ func (t *Tokens) record(ctx context.Context, id string) (tokenRecord, bool, erro
 	now := time.Now()
 	t.mu.Lock()
 	k, ok := t.known[id]
+	t.used = now
 	t.mu.Unlock()
 	if ok && now.Before(k.until) {
 		return k.record, true, nil

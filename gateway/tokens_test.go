@@ -3,7 +3,9 @@ package gateway
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +55,20 @@ func (m *tokenMap) All(context.Context) ([][]byte, error) {
 	return out, m.fail
 }
 
+func (m *tokenMap) IDs(context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.loads++
+	return slices.Collect(maps.Keys(m.all)), m.fail
+}
+
+// reads is how often the store was asked for anything.
+func (m *tokenMap) reads() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.loads
+}
+
 func authenticate(t *testing.T, a Authenticator, authorization string) (Identity, error) {
 	t.Helper()
 	r := httptest.NewRequest("POST", "/mcp", nil)
@@ -78,7 +94,7 @@ func TestTokens(t *testing.T) {
 			t.Error("the secret is kept")
 		}
 		got, err := authenticate(t, tokens, "Bearer "+text)
-		want := Identity{Principal: "alice", Servers: []string{"git*"}, Tools: []string{"git/log"}}
+		want := Identity{Principal: "alice", Credential: "token:" + token.ID, Expires: token.Expires, Servers: []string{"git*"}, Tools: []string{"git/log"}}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v (-want +got)\n%s", err, diff)
 		}

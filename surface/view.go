@@ -13,6 +13,11 @@ type Agent struct {
 	// Principal is whose accounts, pins and private answers are used. Default
 	// "local".
 	Principal string
+	// Credential names what the client authenticated with, for audit records: the id
+	// of a token, never the token. Empty: nothing.
+	Credential string
+	// Expires is when that credential ends. Zero: never.
+	Expires time.Time
 	// Lane names the agent's session. A server of the older era that has to know
 	// whom it talks to gets a connection of its own per lane; for all others the
 	// shared one is used. Empty: the agent has no session, nothing is remembered
@@ -30,9 +35,6 @@ type Agent struct {
 	// of a tool of any server. What does not match is not there for this agent.
 	// Empty: all.
 	Servers, Tools []string
-	// Credential is the id of the token or client that the agent authenticated with,
-	// for audit records. Empty: there is none.
-	Credential string
 	// Ask answers what a server of the older era asks on the lane's connection
 	// outside any request of the agent. Nil: the server is told that nobody can.
 	Ask Responder

@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// strangers are tokens of the same principal that must not use what the first one
+// opened.
+func strangers(t *testing.T, tokens *Tokens) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for name, m := range map[string]Mint{
+		"owner": {}, "narrow by server": {Servers: []string{"a"}}, "narrow by tool": {Tools: []string{"a/b"}}, "as wide": {},
+	} {
+		text, _, err := tokens.Mint(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = text
+	}
+	return out
+}
+
+// The id of a session of one token is nothing to another one, in each way to use it
+// and at each replica.
+func TestSessionIsBoundToItsToken(t *testing.T) {
+	tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+	all := replicasWith(t, 2, &script{}, tokens)
+	who := strangers(t, tokens)
+	_, head, _ := all[0].ask(t, "POST", initializeV25, "Authorization", "Bearer "+who["owner"])
+	session := head.Get(wire.HeaderSession)
+	for name, token := range who {
+		for i, r := range all {
+			for what, req := range map[string][2]string{
+				"a request": {"POST", callX}, "a notification": {"POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`},
+				"a batch": {"POST", "[" + callX + "]"}, "the stream": {"GET", ""}, "its end": {"DELETE", ""},
+			} {
+				if name == "owner" {
+					continue
+				}
+				if status, _, text := r.ask(t, req[0], req[1], "Authorization", "Bearer "+token, wire.HeaderSession, session); status != http.StatusNotFound {
+					t.Errorf("%s of a token that is %s at replica %d: %d %s", what, name, i, status, text)
+				}
+			}
+		}
+	}
+	for i, r := range all {
+		if status, _, text := r.ask(t, "POST", callX, "Authorization", "Bearer "+who["owner"], wire.HeaderSession, session); status != http.StatusOK {
+			t.Errorf("the owner at replica %d: %d %s", i, status, text)
+		}
+	}
+}
+
+// Neither is the address that the transport of 2024-11-05 posts to.
+func TestOldSessionIsBoundToItsToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+		g := New(&script{}, &Options{Auth: tokens})
+		defer g.Close()
+		who := strangers(t, tokens)
+		go asWith(t, g.Handler(), who["owner"], "GET", "/mcp", "")
+		synctest.Wait()
+		g.sessions.mu.Lock()
+		id := ""
+		for id = range g.sessions.all {
+		}
+		g.sessions.mu.Unlock()
+		for name, token := range who {
+			want := http.StatusNotFound
+			if name == "owner" {
+				want = http.StatusAccepted
+			}
+			if w := asWith(t, g.Handler(), token, "POST", "/mcp?sessionId="+id, initializeV25); w.Code != want {
+				t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			}
+		}
+		synctest.Wait()
+	})
+}
+
+// The state of a suspended call is of use to its own token only.
+func TestSuspendedCallIsBoundToItsToken(t *testing.T) {
+	tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+	ended := make(chan error, 8)
+	all := replicasWith(t, 2, asking(ended), tokens)
+	who := strangers(t, tokens)
+	call := func(r replica, token, more string) []byte {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{}%s,%s}}`, more, askMeta)
+		_, _, text := r.ask(t, "POST", body, "Authorization", "Bearer "+token,
+			wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, "x")
+		return last(text)
+	}
+	state := string(member(result(t, call(all[0], who["owner"], "")), "requestState"))
+	for name, token := range who {
+		for i, r := range all {
+			if name == "owner" {
+				continue
+			}
+			got := call(r, token, `,"inputResponses":{"q1":{"v":"1"},"q2":{"v":"1"}},"requestState":`+state)
+			if errorCode(got) != wire.CodeInvalidParams {
+				t.Errorf("%s at replica %d: %s", name, i, got)
+			}
+		}
+	}
+	got := call(all[1], who["owner"], `,"inputResponses":{"q1":{"v":"1"},"q2":{"v":"1"}},"requestState":`+state)
+	if !strings.Contains(string(got), `"message":"c"`) {
+		t.Errorf("the owner: %s", got)
+	}
+}
+
+// A client that refreshes its access token keeps its session, also when it notices
+// that the token has expired by a refused request. Other clients of the same user,
+// and tokens of another scope, do not get it.
+func TestSessionOutlivesARefresh(t *testing.T) {
+	i := newIssuer(t)
+	auth, err := NewOAuth(OAuthOptions{Issuer: i.URL, URL: "http://localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := New(&script{}, &Options{Auth: auth})
+	defer g.Close()
+	token := func(client, scope string, ttl time.Duration) string {
+		return i.token(t, "RS256", map[string]any{
+			"iss": i.URL, "sub": "ada", "aud": "http://localhost", "client_id": client, "scope": scope,
+			"iat": time.Now().Unix(), "exp": time.Now().Add(ttl).Unix(), "jti": fmt.Sprint(client, scope, ttl),
+		})
+	}
+	session := helloAs(t, g.Handler(), token("one", "a b", time.Hour), wire.NewestLegacy)
+	ping := func(token string) int {
+		return asWith(t, g.Handler(), token, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, wire.HeaderSession, session).Code
+	}
+	for name, tt := range map[string]struct {
+		token string
+		want  int
+	}{
+		"the same client, refreshed":  {token("one", "a b", 2*time.Hour), http.StatusOK},
+		"the scopes in another order": {token("one", "b a", 2*time.Hour), http.StatusOK},
+		"another client":              {token("two", "a b", time.Hour), http.StatusNotFound},
+		"a narrower scope":            {token("one", "a", time.Hour), http.StatusNotFound},
+		"an expired one":              {token("one", "a b", -time.Hour), http.StatusUnauthorized},
+	} {
+		if got := ping(tt.token); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// replicasWith is replicas that authenticate.
+func replicasWith(t *testing.T, n int, view Endpoints, auth Authenticator) []replica {
+	t.Helper()
+	return replicasOf(t, n, view, Options{Key: bytes.Repeat([]byte{7}, sealKeyLen), Auth: auth})
+}
