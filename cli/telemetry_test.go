@@ -21,6 +21,7 @@ import (
 type serving struct {
 	mcp, metrics string // addresses
 	before       string // what it said until it served
+	system       config.System
 	stop         func() (log string)
 }
 
@@ -57,7 +58,7 @@ func serveHere(t *testing.T, telemetry map[string]any, env map[string]string, ar
 		done <- Run(ctx, args, IO{In: strings.NewReader(""), Out: io.Discard, Err: w, Width: 80, System: sys})
 		_ = w.Close()
 	}()
-	s := serving{}
+	s := serving{system: sys}
 	lines := bufio.NewScanner(r)
 	for s.mcp == "" && lines.Scan() {
 		s.before += lines.Text() + "\n"
@@ -155,11 +156,28 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Where agents have to say who they are, whoever reads the metrics has to as well.
+// Where clients need a token the metrics need one too, and one that may see all
+// servers: they name each of them.
 func TestMetricsAreNotForEverybody(t *testing.T) {
 	s := serveHere(t, nil, nil, "--auth", "token")
 	defer s.stop()
 	if status, text := fetch(t, http.MethodGet, s.mcp+"/metrics", ""); status != http.StatusUnauthorized || strings.Contains(text, "usher_calls") {
 		t.Errorf("%d %s", status, text)
+	}
+	for want, flags := range map[int][][]string{
+		http.StatusOK:        {nil},
+		http.StatusForbidden: {{"--servers", "none"}, {"--tools", "none/*"}, {"--profiles", "none"}, {"--principal", "ada"}},
+	} {
+		for _, f := range flags {
+			var out bytes.Buffer
+			args := append([]string{"token", "mint"}, f...)
+			if code := Run(t.Context(), args, IO{In: strings.NewReader(""), Out: &out, Err: io.Discard, Width: 80, System: s.system}); code != exitOK {
+				t.Fatalf("%v: exit code %d", args, code)
+			}
+			status, text := fetch(t, http.MethodGet, s.mcp+"/metrics", "", "Authorization", "Bearer "+strings.TrimSpace(out.String()))
+			if status != want || strings.Contains(text, "usher_upstream_requests_total") != (want == http.StatusOK) {
+				t.Errorf("%v: %d %.200s", args, status, text)
+			}
+		}
 	}
 }
