@@ -2,14 +2,17 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/surface"
 )
 
 // strangers are tokens of the same principal that must not use what the first one
@@ -150,6 +153,67 @@ func TestSessionOutlivesARefresh(t *testing.T) {
 		if got := ping(tt.token); got != tt.want {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)
 		}
+	}
+}
+
+// A stream that one replica passes on from another ends at both when its token is
+// revoked.
+func TestForwardedStreamEndsWithItsToken(t *testing.T) {
+	tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+	all := replicasWith(t, 2, &script{}, tokens)
+	text, token, err := tokens.Mint(t.Context(), Mint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, head, _ := all[0].ask(t, "POST", initializeV25, "Authorization", "Bearer "+text)
+	ended := make(chan int, 1)
+	go func() {
+		status, _, _ := all[1].ask(t, "GET", "", "Authorization", "Bearer "+text, wire.HeaderSession, head.Get(wire.HeaderSession))
+		ended <- status
+	}()
+	for all[1].g.Stats().Forwarded == 0 {
+		runtime.Gosched()
+	}
+	if err := tokens.Revoke(t.Context(), token.ID); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the stream goes on")
+	}
+}
+
+// Which arguments of a tool travel in headers is no news for a token that does not see
+// the tool, although another client has read the list.
+func TestHeadersOfToolsOutsideTheScope(t *testing.T) {
+	view := &script{do: func(_ context.Context, a surface.Agent, r surface.Request) ([]byte, error) {
+		switch {
+		case r.Method != wire.MethodToolsList:
+			return []byte(`{"content":[]}`), nil
+		case len(a.Tools) > 0:
+			return []byte(`{"tools":[]}`), nil
+		}
+		return []byte(`{"tools":[{"name":"secret","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`), nil
+	}}
+	tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+	g := New(view, &Options{Auth: tokens})
+	defer g.Close()
+	call := func(m Mint, method, params string, more ...string) string {
+		text, _, err := tokens.Mint(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + goodMeta + `}}`
+		return asWith(t, g.Handler(), text, "POST", "/mcp", body, append(more, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, method)...).Body.String()
+	}
+	call(Mint{}, wire.MethodToolsList, `"cursor":"x",`)
+	const secret = `"name":"secret","arguments":{"region":"x"},`
+	if got := call(Mint{}, wire.MethodToolsCall, secret, wire.HeaderName, "secret"); !strings.Contains(got, "Region") {
+		t.Fatalf("the header is not asked for: %s", got)
+	}
+	if got := call(Mint{Tools: []string{"a/b"}}, wire.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
+		t.Errorf("a narrow token hears of the header: %s", got)
 	}
 }
 

@@ -48,12 +48,18 @@ type lifetime struct {
 // use is something with a lifetime.
 type use struct {
 	life  lifetime
-	end   func(cause error)
+	what  interface{ End(cause error) }
 	timer *time.Timer // nil when it does not expire
 }
 
+// endFunc is what a use is of, where a function ends it.
+type endFunc func(cause error)
+
+// End calls the function.
+func (f endFunc) End(cause error) { f(cause) }
+
 // hold is begin for what has no place of its own for a use. Nil: it does not end.
-func (l lifetime) hold(end func(cause error)) *use {
+func (l lifetime) hold(end endFunc) *use {
 	if l.all == nil {
 		return nil
 	}
@@ -62,10 +68,10 @@ func (l lifetime) hold(end func(cause error)) *use {
 	return u
 }
 
-// begin registers something that end is called for, from any goroutine, if its
-// lifetime is over before u.done is called.
-func (l lifetime) begin(u *use, end func(cause error)) {
-	u.life, u.end = l, end
+// begin registers something whose End is called, from any goroutine, if its lifetime
+// is over before u.done is called.
+func (l lifetime) begin(u *use, what interface{ End(cause error) }) {
+	u.life, u.what = l, what
 	l.all.mu.Lock()
 	_, gone := l.all.revoked[l.credential]
 	if !gone {
@@ -76,11 +82,11 @@ func (l lifetime) begin(u *use, end func(cause error)) {
 	}
 	l.all.mu.Unlock()
 	if gone {
-		end(errTokenRevoked)
+		what.End(errTokenRevoked)
 		return
 	}
 	if !l.expires.IsZero() {
-		u.timer = time.AfterFunc(time.Until(l.expires), func() { end(errTokenExpired) })
+		u.timer = time.AfterFunc(time.Until(l.expires), func() { what.End(errTokenExpired) })
 	}
 }
 
@@ -118,7 +124,7 @@ func (c *credentials) revoke(credential string) {
 	}
 	c.mu.Unlock()
 	for _, u := range over {
-		u.end(errTokenRevoked)
+		u.what.End(errTokenRevoked)
 	}
 }
 
@@ -142,29 +148,38 @@ type lifetimeKey struct{}
 // Value implements [context.Context].
 func (b *bound) Value(key any) any {
 	if key == (lifetimeKey{}) {
-		return b.use.life
+		return &b.use.life
 	}
 	return b.Context.Value(key)
 }
 
 // lifetimeOf is the lifetime of what the request with this context opens.
 func lifetimeOf(ctx context.Context) lifetime {
-	l, _ := ctx.Value(lifetimeKey{}).(lifetime)
-	return l
+	if l, ok := ctx.Value(lifetimeKey{}).(*lifetime); ok {
+		return *l
+	}
+	return lifetime{}
 }
 
 // bind makes a request end with the credential it came with, until done is called.
-func (g *Gateway) bind(r *http.Request, id Identity) (_ *http.Request, done func()) {
+// Nil: it came with none.
+func (g *Gateway) bind(r *http.Request, id Identity) (*http.Request, *bound) {
 	if id.Credential == "" {
-		return r, func() {}
+		return r, nil
 	}
 	g.watch()
 	b := &bound{Context: ending.Under(r.Context())}
-	lifetime{&g.credentials, id.Credential, id.Expires}.begin(&b.use, b.End)
-	return r.WithContext(b), func() {
-		b.use.done()
-		b.End(nil)
+	lifetime{&g.credentials, id.Credential, id.Expires}.begin(&b.use, b)
+	return r.WithContext(b), b
+}
+
+// done says that the request has ended.
+func (b *bound) done() {
+	if b == nil {
+		return
 	}
+	b.use.done()
+	b.End(nil)
 }
 
 // tokenEnded says why a request ended with its credential, nil when it did not.

@@ -9,7 +9,8 @@
 // The way of a request over HTTP:
 //
 //	Handler ─ guard.go     Host, Origin: is this meant for us?
-//	  └ route.go           which view; identity.go: who asks; limits.go: how much at once
+//	  └ route.go           which view; identity.go: who asks; limits.go: how much at once;
+//	      │                credentials.go: what ends when the client's token does
 //	      ├ modern.go      one POST, no session: headers checked against the body (mirror.go)
 //	      │    └ run.go    the call; questions of an older server park it (park.go)
 //	      └ legacy.go      POST, GET and DELETE of a session (session.go)

@@ -33,12 +33,12 @@ func (l *oneConn) Close() error   { close(l.closed); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // onConn serves one connection within a bubble and runs f as the agent.
-func onConn(t *testing.T, do func(ctx context.Context, name string) string, f func(agent net.Conn)) {
+func onConn(t *testing.T, opt *Options, do func(ctx context.Context, name string) string, f func(agent net.Conn)) {
 	t.Helper()
 	g := New(&script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
 		p, _ := wire.ReadParams(r.Params)
 		return fmt.Appendf(nil, `{"content":[],"resultType":"complete","said":%q}`, do(ctx, p.Name)), ctx.Err()
-	}}, nil)
+	}}, opt)
 	ours, theirs := net.Pipe()
 	l := &oneConn{make(chan net.Conn, 1), make(chan struct{})}
 	l.conns <- theirs
@@ -59,13 +59,23 @@ func ask(agent net.Conn, tool string) error {
 	return err
 }
 
-// An agent that leaves in the middle of a call ends it, at once or after the first look.
+// An agent that leaves in the middle of a call ends it, at once or after the first look,
+// with a token or without.
 func TestHangup(t *testing.T) {
+	auth := &fixed{}
+	auth.Store(&Identity{Principal: "ada", Credential: "x", Expires: time.Now().Add(time.Hour)})
+	for _, opt := range []*Options{nil, {Auth: auth}} {
+		checkHangup(t, opt)
+	}
+}
+
+func checkHangup(t *testing.T, opt *Options) {
+	t.Helper()
 	for after, noticed := range map[time.Duration]time.Duration{time.Millisecond: lookAfter, time.Hour: time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			ended := make(chan time.Duration, 1)
 			began := time.Now()
-			onConn(t, func(ctx context.Context, _ string) string {
+			onConn(t, opt, func(ctx context.Context, _ string) string {
 				<-ctx.Done()
 				ended <- time.Since(began)
 				return ""

@@ -53,6 +53,18 @@ func (t *headerTables) of(key string) *headerTable {
 	return table
 }
 
+// tableKey names the table of an endpoint for an agent. One with a scope has a table
+// of its own: an error about a header must not tell it of tools that it does not see.
+func tableKey(e *endpoint, a *surface.Agent) string {
+	if len(a.Servers) == 0 && len(a.Tools) == 0 {
+		return e.key
+	}
+	if a.Credential != "" {
+		return e.key + " " + a.Credential
+	}
+	return e.key + " " + owner(*a)
+}
+
 // learn reads a result of tools/list. Agents may see different parts of a list, so
 // what it does not name stays as it is.
 func (t *headerTable) learn(result []byte) {
@@ -111,7 +123,7 @@ const maxListPages = 100
 // headerParams returns which arguments of a tool must stand in headers. Where no
 // list has passed by yet it is asked for; if that fails nothing is demanded.
 func (g *Gateway) headerParams(ctx context.Context, e *endpoint, a surface.Agent, tool string) []wire.HeaderParam {
-	table := g.headers.of(e.key)
+	table := g.headers.of(tableKey(e, &a))
 	params, ask := table.find(tool)
 	if !ask {
 		return params

@@ -177,8 +177,8 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, path string) {
 	if !ok {
 		return
 	}
-	r, done := g.bind(r, id)
-	defer done()
+	r, b := g.bind(r, id)
+	defer b.done()
 	if err := tokenEnded(r.Context()); err != nil {
 		refuseEnded(w, err)
 		return

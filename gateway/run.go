@@ -79,7 +79,7 @@ func (g *Gateway) settle(ctx context.Context, q *request, result []byte, err err
 		return g.failed(ctx, q, err)
 	}
 	if q.method == wire.MethodToolsList {
-		g.headers.of(q.end.key).learn(result)
+		g.headers.of(tableKey(q.end, &q.agent)).learn(result)
 	}
 	return g.finished.complete(q.end.key, q.method, result)
 }

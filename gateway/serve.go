@@ -16,7 +16,7 @@ func (s *session) serve(m *wire.Message, out outlet, life lifetime) answer {
 	defer s.begin()()
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	defer life.hold(cancel).done()
+	defer life.hold(endFunc(cancel)).done()
 	if !s.enter(m.ID, &legacyCall{cancel: cancel, out: out}) {
 		return failure(wire.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())
 	}
@@ -66,7 +66,7 @@ func (s *session) dispatch(ctx context.Context, m *wire.Message, out outlet) ans
 		return s.g.explain(ctx, s.agent, m.Method, err)
 	}
 	if m.Method == wire.MethodToolsList {
-		s.g.headers.of(s.end.key).learn(result)
+		s.g.headers.of(tableKey(s.end, &s.agent)).learn(result)
 	}
 	return answer{result: result}
 }

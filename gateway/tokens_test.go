@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/internal/wire"
 )
 
 // tokenMap is a TokenStore that counts reads.
@@ -155,6 +157,32 @@ func TestRevoke(t *testing.T) {
 		}
 		if _, _, err := tokens.Mint(t.Context(), Mint{TTL: -1}); err == nil {
 			t.Error("a negative ttl")
+		}
+	})
+}
+
+// While the store is away open sessions go on for as long as new requests of the same
+// token do, and no longer.
+func TestSessionsWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tokenMap{all: map[string][]byte{}}
+		g := New(newWaiting(), &Options{Auth: NewTokens(store), SessionIdle: 24 * time.Hour})
+		defer g.Close()
+		text, _, err := NewTokens(store).Mint(t.Context(), Mint{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		helloAs(t, g.Handler(), text, wire.NewestLegacy)
+		store.mu.Lock()
+		store.fail = errors.New("away")
+		store.mu.Unlock()
+		time.Sleep(tokenAway - time.Minute)
+		if n := g.Stats().Sessions; n != 1 {
+			t.Errorf("%d sessions after 59 minutes", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := g.Stats().Sessions; n != 0 {
+			t.Errorf("%d sessions after 61 minutes", n)
 		}
 	})
 }
