@@ -78,13 +78,13 @@ func (a *app) tokenList(ctx context.Context, asJSON bool) error {
 		a.note("there are no tokens; usher token mint")
 		return nil
 	}
-	t := table{head: []string{"ID", "NAME", "SERVERS", "TOOLS", "EXPIRES"}}
+	t := table{head: []string{"ID", "NAME", "SERVERS", "TOOLS", "PROFILES", "EXPIRES"}}
 	for _, k := range all {
 		expires := "never"
 		if !k.Expires.IsZero() {
 			expires = k.Expires.Local().Format(time.DateTime)
 		}
-		t.add(k.ID, cleanLine(k.Name), orAll(k.Servers), orAll(k.Tools), expires)
+		t.add(k.ID, cleanLine(k.Name), orAll(k.Servers), orAll(k.Tools), orAll(k.Profiles), expires)
 	}
 	t.write(a.io.Out, a.tableWidth())
 	return nil
