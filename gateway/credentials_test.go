@@ -217,7 +217,7 @@ func TestRevocationsAreAskedForOnce(t *testing.T) {
 				helloAs(t, g.Handler(), text, wire.NewestLegacy)
 			}
 			before := store.reads()
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute + tokenPoll/2) // between two polls
 			n = store.reads() - before
 			g.sessions.closeAll()
 			time.Sleep(time.Minute)
