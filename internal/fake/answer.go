@@ -185,6 +185,7 @@ func (s *Server) noise(ctx context.Context, ex *exchange) {
 	if s.sw.hit(s, ex, "wrong-token") {
 		_ = ex.out.send(progressFrame([]byte(`"nobody-has-this-token"`), 1, 2, ""), false)
 	}
+	s.floods(ctx, ex.out, method, ex.modern)
 	if ex.modern {
 		return
 	}

@@ -225,6 +225,9 @@ func (s *Server) postLegacy(w http.ResponseWriter, r *http.Request, msg wire.Mes
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
+	if s.holds(r, msg) {
+		return
+	}
 	if msg.Kind() != wire.Request {
 		s.receive(sess, msg, r.Header)
 		w.WriteHeader(http.StatusAccepted)
@@ -232,6 +235,9 @@ func (s *Server) postLegacy(w http.ResponseWriter, r *http.Request, msg wire.Mes
 	}
 	if sess.id != "" && msg.Method == wire.MethodInitialize {
 		w.Header().Set(wire.HeaderSession, sess.id)
+		if v, ok := s.sw.fire("big-session-id", msg.Method); ok {
+			w.Header().Set(wire.HeaderSession, strings.Repeat("s", v.number(64)<<10))
+		}
 	}
 	st := sess.newStream()
 	ex := s.admit(sess, st, msg, r.Header)

@@ -87,6 +87,7 @@ func (s *Server) pushStream(w http.ResponseWriter, r *http.Request, sess *sessio
 	}
 	defer sess.setPush(nil)
 	s.note(sess, Entry{Event: EventListening, Method: r.Method})
+	s.spawn(func() { s.floods(sess.ctx, st, r.Method, false) })
 	s.carry(w, r, sess, st, 0)
 }
 

@@ -64,6 +64,9 @@ func (s *Server) listTools(ex *exchange) ([]byte, error) {
 			return s.fresh(ex, listOf("tools", defs[1:], nil)), nil
 		}
 	}
+	if v, ok := s.sw.fire("list-bomb", method); ok {
+		return s.bombPage(ex, v.number(1024)), nil
+	}
 	if v, ok := s.sw.fire("manypages", method); ok {
 		return s.onePageOfMany(ex, v.number(5000))
 	}

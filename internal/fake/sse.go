@@ -74,6 +74,9 @@ func (s *Server) ssePost(w http.ResponseWriter, r *http.Request, id string) {
 	if s.refuse(w, r, msg.Method) {
 		return
 	}
+	if s.holds(r, msg) {
+		return
+	}
 	w.WriteHeader(http.StatusAccepted)
 	if msg.Kind() != wire.Request {
 		s.receive(sess, msg, r.Header)

@@ -105,6 +105,9 @@ func (s *Server) readLoop(sess *session, out *pipe, in io.Reader, wg *sync.WaitG
 		default:
 			ex := s.admit(sess, &pipeAnswer{pipe: out, method: msg.Method}, msg, nil)
 			wg.Go(func() { s.serve(sess.ctx, ex) })
+			if _, ok := s.sw.fire("deaf", msg.Method); ok {
+				<-sess.ctx.Done()
+			}
 		}
 	}
 }

@@ -149,6 +149,26 @@ func TestSessionSwitches(t *testing.T) {
 			t.Errorf("%d then %d", first, second)
 		}
 	})
+	t.Run("big-session-id", func(t *testing.T) {
+		url, hc := serveHTTP(t, New(&Options{Switches: []string{"big-session-id=5"}}))
+		if id := start(t, hc, url+"/mcp"); len(id) != 5<<10 {
+			t.Errorf("the session id has %d bytes", len(id))
+		}
+	})
+	t.Run("hold-answers", func(t *testing.T) {
+		url, hc := serveHTTP(t, New(&Options{Switches: []string{"hold-answers"}}))
+		id := start(t, hc, url+"/mcp")
+		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer stop()
+		res, err := open(ctx, hc, url+"/mcp", `{"jsonrpc":"2.0","id":1,"result":{}}`, wire.HeaderSession, id)
+		if err == nil {
+			res.Body.Close()
+			t.Error("an answer was accepted")
+		}
+		if status, _, _ := post(t, hc, url+"/mcp", legacyCall, wire.HeaderSession, id); status != 200 {
+			t.Errorf("a call after that: %d", status)
+		}
+	})
 	t.Run("no-session", func(t *testing.T) {
 		url, hc := serveHTTP(t, New(&Options{Switches: []string{"no-session"}}))
 		if id := start(t, hc, url+"/mcp"); id != "" {

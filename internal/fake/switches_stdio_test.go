@@ -90,6 +90,13 @@ func stdioCases() []stdioCase {
 		{sw: "progress-flood=2", want: []string{`"progressToken":"tok","progress":1`, `"progress":2`, okEcho}},
 		{sw: "endless-progress=1000", after: 3 * time.Second, want: []string{`"progress":1,`, `"progress":2,`}, never: []string{"result"}},
 		{sw: "wrong-token", want: []string{"nobody-has-this-token", okEcho}},
+		{sw: "ping-flood=2", send: []string{initLine, legacyCall}, want: []string{`"id":"flood-0","method":"ping"`, `"id":"flood-1","method":"ping"`, `"id":2,"result"`}},
+		{sw: "ping-flood=2", want: []string{okEcho}, never: []string{"flood"}},
+		{sw: "ask-flood=2", send: []string{initLine, legacyCall}, want: []string{`"method":"elicitation/create"`, `"method":"sampling/createMessage"`, `"id":2,"result"`}},
+		{sw: "unknown-flood=2", want: []string{"notifications/fake/0", "notifications/fake/1", okEcho}},
+		{sw: "change-flood=2", want: []string{"notifications/tools/list_changed", "notifications/prompts/list_changed", okEcho}},
+		{sw: "deaf", want: []string{okEcho}},
+		{sw: "list-bomb=1", send: []string{modernList}, want: []string{`"name":"bomb_0"`, strings.Repeat("x", 1024), `"nextCursor":"bomb-1"`}},
 		{sw: "listen-drop=1", send: []string{listenLine, mutateLine, mutateLine7}, want: []string{"acknowledged", "tools/list_changed"}, never: []string{`"id":5,"result"`}},
 	}
 }
