@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
@@ -82,7 +83,10 @@ func (c *Conn) nextRound(ctx context.Context, params, result, questions []byte, 
 func (c *Conn) answers(ctx context.Context, questions []byte, answer Responder) ([]byte, error) {
 	out := []byte("{")
 	m := jsonx.Object(questions)
-	for m.Next() {
+	for n := 1; m.Next(); n++ {
+		if n > limit.ServerRequestsPerCall {
+			return nil, &ProtocolError{Server: c.server.Name, Msg: "it asks for too much input at once", Err: ErrLimit}
+		}
 		method := jsonx.GetText(m.Value, "method")
 		if answer == nil {
 			return nil, &ProtocolError{Server: c.server.Name, Msg: "it asks for " + method + ", which nobody here can answer"}

@@ -65,6 +65,9 @@ type Options struct {
 	// Pace bounds how fast the server is listened to, across its connections.
 	// Default: one of its own.
 	Pace *Pace
+	// AnswerTimeout is how long the server may take to accept the answer to a request
+	// of its own before the connection is closed. Default limit.ServerAnswerTime.
+	AnswerTimeout time.Duration
 	// Log hears warnings about the peer. Default: discard.
 	Log *slog.Logger
 	// Tracer makes a span of every request and names it to the server. Nil: none,
@@ -91,7 +94,9 @@ type Conn struct {
 	life    context.Context
 	end     context.CancelFunc // ends over
 	wg      sync.WaitGroup
-	cancels lastWords // cancellations being sent, each bounded by cancelTimeout
+	cancels background // cancellations being sent, each bounded by cancelTimeout
+	closing background // of the link, after a failure
+	inbound inbound
 	counts  counters
 }
 
@@ -153,7 +158,9 @@ func (c *Conn) Close() error {
 	c.router.fail(&TransportError{Server: c.server.Name, Op: "wait", Written: true, Err: ErrClosed})
 	c.cancels.close() // what the server was to be told is on its way out
 	c.stop()
+	c.closing.close()
 	err := c.link.close()
+	c.inbound.run.close()
 	c.wg.Wait()
 	return err
 }
@@ -314,31 +321,7 @@ func (c *Conn) cancel(x *exchange, cause error) {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		reason = "the deadline passed"
 	}
-	c.cancels.run(func() { c.link.cancel(x, reason) })
-}
-
-// lastWords are messages sent in the background until the connection closes.
-type lastWords struct {
-	mu     sync.Mutex // guards closed, and that nothing begins after it
-	closed bool
-	wg     sync.WaitGroup
-}
-
-// run says something, unless it is too late for that.
-func (l *lastWords) run(say func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed {
-		l.wg.Go(say)
-	}
-}
-
-// close waits for what is being said.
-func (l *lastWords) close() {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.wg.Wait()
+	c.cancels.start(func() { c.link.cancel(x, reason) }) // best effort: too many at once are dropped
 }
 
 // cancelled is the notification that takes a request back.

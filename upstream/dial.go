@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
@@ -52,6 +53,7 @@ func withDefaults(opt *Options) Options {
 	if o.Capabilities == nil {
 		o.Capabilities = []byte("{}")
 	}
+	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, limit.ServerAnswerTime)
 	if o.Pace == nil {
 		o.Pace = NewPace()
 	}
@@ -68,15 +70,13 @@ func newConn(srv *config.Server, opt Options) *Conn {
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
 	c.over, c.end = context.WithCancel(context.Background())
+	c.inbound.c = c
+	c.cancels.max = limit.ServerCancels
 	c.router = router{
 		server: srv.Name, onNotify: opt.OnNotification, onRequest: opt.OnRequest, lost: c.lost,
 	}
 	return c
 }
-
-// maxLost is how many answers to nobody a peer may send before it is taken to be
-// out of its mind.
-const maxLost = 1000
 
 func (c *Conn) lost(reason string, m wire.Message) {
 	c.stray()
@@ -84,11 +84,17 @@ func (c *Conn) lost(reason string, m wire.Message) {
 	if n == 1 {
 		c.log.Warn(reason, "id", m.ID.String(), "method", m.Method)
 	}
-	if n == maxLost {
-		c.router.fail(&ProtocolError{Server: c.server.Name, Msg: "it sent 1,000 answers to requests that were never made"})
-		c.stop()
-		c.wg.Go(func() { _ = c.link.close() }) // the failure is already reported
+	if n == limit.ServerUnknownAnswers {
+		c.fail(&ProtocolError{Server: c.server.Name, Msg: "it sent 1,000 answers to requests that were never made", Err: ErrLimit})
 	}
+}
+
+// fail ends the connection because of something the server did.
+func (c *Conn) fail(err error) {
+	c.log.Warn("the connection is closed", "error", err)
+	c.router.fail(err)
+	c.stop()
+	c.closing.start(func() { _ = c.link.close() }) // the failure is already reported
 }
 
 // garbage notes text that is no JSON-RPC: many servers print banners.
@@ -130,12 +136,10 @@ func dialStdio(ctx context.Context, srv *config.Server, opt Options) (*Conn, err
 
 func startStdio(ctx context.Context, srv *config.Server, opt Options) (*Conn, error) {
 	c := newConn(srv, opt)
-	l, err := newStdioLink(ctx, c)
-	if err != nil {
+	if err := startStdioLink(ctx, c); err != nil {
 		c.stop()
 		return nil, err
 	}
-	c.link = l
 	if err := c.negotiate(ctx); err != nil {
 		_ = c.Close() // the negotiation's error is the one to report
 		return nil, err
@@ -178,12 +182,10 @@ func dialOldSSE(ctx context.Context, srv *config.Server, opt Options) (*Conn, er
 func connectOldSSE(ctx context.Context, srv *config.Server, opt Options) (*Conn, error) {
 	opt.Version = wire.NewestLegacy // this transport ended before the modern era
 	c := newConn(srv, opt)
-	l, err := newOldSSELink(ctx, c)
-	if err != nil {
+	if err := openOldSSELink(ctx, c); err != nil {
 		c.stop()
 		return nil, err
 	}
-	c.link = l
 	if err := c.negotiate(ctx); err != nil {
 		_ = c.Close()
 		return nil, err

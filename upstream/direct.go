@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/ending"
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // maxDirectBody is what is written before anything is read. More could wait for a
@@ -212,7 +213,7 @@ const maxInterim = 5
 // answer reads up to the body of the answer.
 func (c *directConn) answer(req *http.Request) (*http.Response, error) {
 	for range maxInterim {
-		c.left = maxResponseHeader
+		c.left = limit.ServerHeaderBytes
 		resp, err := http.ReadResponse(c.r, req)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil, fmt.Errorf("the server closed the connection: %w", io.EOF)

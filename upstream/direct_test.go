@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // scripted is a server that says the same bytes to every request.
@@ -158,7 +160,7 @@ func TestDirectIsTheSame(t *testing.T) {
 		{"two lengths", ok + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", true, 2},
 		{"negative length", ok + "Content-Length: -2\r\n\r\n{}", true, 2},
 		{"folded header", ok + "X: a\r\n b\r\nContent-Length: 2\r\n\r\n{}", false, 1},
-		{"long header", ok + "X: " + strings.Repeat("x", maxResponseHeader) + "\r\nContent-Length: 2\r\n\r\n{}", true, 2},
+		{"long header", ok + "X: " + strings.Repeat("x", limit.ServerHeaderBytes) + "\r\nContent-Length: 2\r\n\r\n{}", true, 2},
 		{"another protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", true, 2},
 		{"something more", ok + "Content-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n", false, 2},
 	} {

@@ -20,6 +20,9 @@ var (
 	ErrProtocol = errors.New("protocol violation")
 	// ErrTooLarge: an answer was larger than the limit; the connection lives on.
 	ErrTooLarge = errors.New("answer too large")
+	// ErrLimit: the server exceeded one of the limits in package limit. The error is an
+	// ErrProtocol as well.
+	ErrLimit = errors.New("limit exceeded")
 	// ErrRateLimited: the server asked to wait, see [RateLimitedError].
 	ErrRateLimited = errors.New("rate limited")
 	// ErrClosed: the connection was closed by this side.

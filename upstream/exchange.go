@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -22,6 +21,7 @@ type exchange struct {
 	respond Responder
 	reply   chan *outcome // one place
 	renewed bool          // it begins a session: one that is gone is not renewed for it
+	asked   int           // requests of the server that x answers; guarded by inbound.mu
 	wake    func()        // ends a wait elsewhere once the reply is there; may be nil
 }
 
@@ -57,7 +57,7 @@ func (x *exchange) deliver(m wire.Message) {
 type router struct {
 	mu      sync.Mutex // guards pending, closed
 	pending pending
-	closed  error
+	closed  error // why, for those whose request may have been sent
 
 	server    string
 	onNotify  func(wire.Message)
@@ -69,7 +69,7 @@ func (r *router) add(x *exchange) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed != nil {
-		return r.closed
+		return unsent(r.server, r.closed)
 	}
 	r.pending.add(x)
 	return nil
@@ -96,7 +96,7 @@ func (r *router) take(id wire.ID) *exchange {
 func (r *router) fail(err error) {
 	r.mu.Lock()
 	if r.closed == nil {
-		r.closed = unsent(err)
+		r.closed = err
 	}
 	ended := r.pending
 	r.pending = pending{}
@@ -107,12 +107,12 @@ func (r *router) fail(err error) {
 }
 
 // unsent is err for a request that was never written.
-func unsent(err error) error {
+func unsent(server string, err error) error {
 	var te *TransportError
-	if !errors.As(err, &te) {
-		return err
+	if errors.As(err, &te) {
+		return &TransportError{Server: te.Server, Op: te.Op, Err: te.Err}
 	}
-	return &TransportError{Server: te.Server, Op: te.Op, Err: te.Err}
+	return &TransportError{Server: server, Op: "send", Err: err}
 }
 
 // reason returns why the connection was closed, or err when it was not.
@@ -227,27 +227,17 @@ func (r *router) byToken(m wire.Message, x *exchange) *exchange {
 	return r.pending.find(n)
 }
 
-// request answers a request of the server: by the one caller it can belong to,
-// else by the connection's handler.
-func (r *router) request(ctx context.Context, x *exchange, m wire.Message) []byte {
-	if m.Method == wire.MethodPing {
-		return wire.AppendResult(nil, m.ID, []byte("{}"))
-	}
-	respond := r.onRequest
+// responder returns what answers a request of the server, nil when nothing does: the
+// one caller it can belong to, else the connection's handler. x is the exchange on
+// whose stream it came, nil if none; the exchange it belongs to is returned.
+func (r *router) responder(x *exchange) (Responder, *exchange) {
 	if x == nil {
 		x = r.only()
 	}
 	if x != nil && x.respond != nil {
-		respond = x.respond
+		return x.respond, x
 	}
-	if respond == nil {
-		return wire.AppendError(nil, m.ID, wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", m.Method).JSON())
-	}
-	result, err := respond(ctx, m.Method, m.Params)
-	if err != nil {
-		return wire.AppendError(nil, m.ID, err.JSON())
-	}
-	return wire.AppendResult(nil, m.ID, result)
+	return r.onRequest, nil
 }
 
 // only returns the single exchange that can answer, nil when there are more.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"fmt"
 	"net/http"
 	"sync/atomic"
 
@@ -47,12 +48,15 @@ func (c *Conn) LearnTools(tools [][]byte) [][]byte {
 	}
 	var table map[string][]wire.HeaderParam // of most servers there is none
 	valid := make([][]byte, 0, len(tools))
+	var left error // why the first one is left out
 	for _, tool := range tools {
 		schema, _ := jsonx.Get(tool, "inputSchema")
 		params, err := wire.HeaderParams(schema)
 		name := jsonx.GetText(tool, "name")
 		if err != nil {
-			c.log.Warn("a tool is left out: its header annotations are invalid", "tool", name, "why", err)
+			if left == nil {
+				left = fmt.Errorf("%.100q: %w", name, err)
+			}
 			continue
 		}
 		if len(params) > 0 {
@@ -62,6 +66,9 @@ func (c *Conn) LearnTools(tools [][]byte) [][]byte {
 			table[name] = params
 		}
 		valid = append(valid, tool)
+	}
+	if left != nil {
+		c.log.Warn("tools are left out: their header annotations are invalid", "count", len(tools)-len(valid), "first", left)
 	}
 	if table == nil {
 		c.tools.byTool.Store(nil)

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
@@ -36,11 +37,12 @@ type httpLink struct {
 	renewal singleflight.Group
 	closing atomic.Bool
 	closed  sync.Once
-	stream  atomic.Bool // the GET stream of the older era is open
+	stream  atomic.Bool   // the GET stream of the older era is open
+	open    chan struct{} // holds one for every request that is open
 }
 
 func newHTTPLink(c *Conn) *httpLink {
-	l := &httpLink{c: c}
+	l := &httpLink{c: c, open: make(chan struct{}, limit.ServerHTTPRequests)}
 	rt := c.opt.Transport
 	if rt == nil {
 		l.owned = NewTransport()
@@ -104,7 +106,29 @@ func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel() }
 }
 
+// acquire takes one of the requests that may be open at once, and waits for it while
+// there is none.
+func (l *httpLink) acquire(ctx context.Context) error {
+	select {
+	case l.open <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case l.open <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return l.transport("send", false, errNotSent)
+	}
+}
+
+func (l *httpLink) release() { <-l.open }
+
 func (l *httpLink) try(ctx context.Context, x *exchange, session *string) (wire.Message, error) {
+	if err := l.acquire(ctx); err != nil {
+		return wire.Message{}, err
+	}
+	defer l.release()
 	resp, err := l.post(ctx, x.body, x.header, x.version, session)
 	if err != nil {
 		return wire.Message{}, err
@@ -114,6 +138,9 @@ func (l *httpLink) try(ctx context.Context, x *exchange, session *string) (wire.
 		var session *string
 		if id := resp.Header.Get(wire.HeaderSession); id != "" {
 			session = &id
+			if len(id) > limit.ServerSessionID {
+				return wire.Message{}, l.protocol("its session id is too long", ErrLimit)
+			}
 		}
 		l.session.Store(session)
 	}
@@ -344,6 +371,7 @@ func (l *httpLink) pick(body []byte, x *exchange) (wire.Message, error) {
 		}
 		if m.Kind() == wire.Notification {
 			l.c.router.notification(x, m)
+			l.c.stray()
 		}
 	}
 	return wire.Message{}, l.protocol("it answered another request than the one asked", nil)
@@ -363,6 +391,10 @@ func (l *httpLink) protocol(msg string, err error) error {
 func (l *httpLink) send(ctx context.Context, body []byte) error {
 	ctx, stop := l.bound(ctx)
 	defer stop()
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	defer l.release()
 	var header http.Header
 	if wire.Modern(l.c.version) {
 		if m, err := wire.Parse(body); err == nil && m.Method != "" {

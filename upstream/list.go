@@ -6,13 +6,8 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
-)
-
-// Bounds of a list. A server that never stops paging must not hold up anybody.
-const (
-	MaxPages = 1000
-	MaxItems = 50_000
 )
 
 // List is a whole list of a server: all pages, items raw.
@@ -39,34 +34,48 @@ func listKey(method string) string {
 }
 
 // List fetches all pages of tools/list, prompts/list, resources/list or
-// resources/templates/list. A cursor that comes twice and too many pages or items
-// are a protocol violation; an empty string is a cursor like any other. Tools that
-// may not be offered are left out, see [Conn.LearnTools].
+// resources/templates/list. A cursor that comes twice and too many pages, items or
+// bytes are a protocol violation; an empty string is a cursor like any other. Tools
+// that may not be offered are left out, see [Conn.LearnTools].
 func (c *Conn) List(ctx context.Context, method string) (List, error) {
 	key := listKey(method)
 	if key == "" {
 		return List{}, fmt.Errorf("%s: %s is no list", c.server.Name, method)
 	}
+	caller, whole := ctx, max(limit.ServerListTime, c.server.Timeouts.List)
+	ctx, stop := context.WithTimeout(ctx, whole)
+	defer stop()
 	list := List{Public: true, Received: time.Now()}
 	seen := map[string]bool{}
 	var params []byte
+	var size int64
 	for page := 1; ; page++ {
 		result, err := c.Do(ctx, Request{Method: method, Params: params})
+		if err != nil && ctx.Err() != nil && caller.Err() == nil {
+			return List{}, c.tooLong(method, "it takes more than %s", whole)
+		}
 		if err != nil {
 			return List{}, err
 		}
+		// All of a page counts: its items hold the whole of it in memory.
+		if size += int64(len(result)); size > max(limit.ServerListBytes, c.limit) {
+			return List{}, c.tooLong(method, "it has more than %d bytes", max(limit.ServerListBytes, c.limit))
+		}
 		if err := list.add(result, key, page == 1); err != nil {
 			return List{}, &ProtocolError{Server: c.server.Name, Msg: "its " + key + " cannot be read", Err: err}
+		}
+		if len(list.Items) > limit.ServerListItems {
+			return List{}, c.tooLong(method, "it has more than %d entries", limit.ServerListItems)
 		}
 		cursor, more := jsonx.Get(result, "nextCursor")
 		if !more || string(cursor) == "null" {
 			break
 		}
-		switch {
-		case seen[string(cursor)]:
+		if seen[string(cursor)] {
 			return List{}, &ProtocolError{Server: c.server.Name, Msg: fmt.Sprintf("%s returns the cursor %.40s again and again", method, cursor)}
-		case page >= MaxPages || len(list.Items) > MaxItems:
-			return List{}, &ProtocolError{Server: c.server.Name, Msg: fmt.Sprintf("%s does not end: %d pages, %d items", method, page, len(list.Items))}
+		}
+		if page >= limit.ServerListPages {
+			return List{}, c.tooLong(method, "it has more than %d pages", page)
 		}
 		seen[string(cursor)] = true
 		params = jsonx.Set(nil, "cursor", cursor)
@@ -75,6 +84,11 @@ func (c *Conn) List(ctx context.Context, method string) (List, error) {
 		list.Items = c.LearnTools(list.Items)
 	}
 	return list, nil
+}
+
+// tooLong is the error for a list beyond a limit.
+func (c *Conn) tooLong(method, format string, args ...any) error {
+	return &ProtocolError{Server: c.server.Name, Msg: method + " is too long: " + fmt.Sprintf(format, args...), Err: ErrLimit}
 }
 
 func (l *List) add(result []byte, key string, first bool) error {

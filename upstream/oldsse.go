@@ -20,8 +20,10 @@ type oldSSELink struct {
 	gone     chan struct{}
 }
 
-func newOldSSELink(ctx context.Context, c *Conn) (*oldSSELink, error) {
+// openOldSSELink opens the event stream of c and makes it the link of c.
+func openOldSSELink(ctx context.Context, c *Conn) error {
 	l := &oldSSELink{httpLink: newHTTPLink(c), gone: make(chan struct{})}
+	c.link = l // before anything can be answered
 	// The stream outlives the dialling, so it hangs on the connection's life; the
 	// dialling's end is watched until the endpoint is known.
 	stop := context.AfterFunc(ctx, c.stop)
@@ -37,9 +39,9 @@ func newOldSSELink(ctx context.Context, c *Conn) (*oldSSELink, error) {
 		if ctx.Err() != nil {
 			err = ended(ctx, c.server.Name, "opening the event stream", ctx.Err())
 		}
-		return nil, err
+		return err
 	}
-	return l, nil
+	return nil
 }
 
 // begin reads the endpoint and leaves a reader behind.
@@ -48,11 +50,13 @@ func (l *oldSSELink) begin(resp *http.Response) error {
 	r := wire.NewEvents(in, l.c.limit)
 	for {
 		ev, err := r.Next()
+		in.next()
 		if err != nil {
 			_ = resp.Body.Close()
 			return l.transport("receive", false, fmt.Errorf("%w: %w", errStreamEnded, err))
 		}
 		if ev.Type != "endpoint" {
+			l.c.stray()
 			continue
 		}
 		if l.endpoint, err = l.resolve(string(ev.Data)); err != nil {
@@ -97,19 +101,12 @@ func (l *oldSSELink) listen(resp *http.Response, in *pacedReader, r *wire.Events
 			l.c.end()
 			return
 		}
-		if ev.Type == "message" {
-			l.c.receive(ev.Data, l.answerRequest)
+		if ev.Type != "message" || len(ev.Data) == 0 {
+			l.c.stray()
+			continue
 		}
+		l.c.receive(ev.Data)
 	}
-}
-
-func (l *oldSSELink) answerRequest(m wire.Message) {
-	l.c.wg.Go(func() {
-		body := l.c.router.request(l.c.life, nil, m)
-		if err := l.send(l.c.life, body); err != nil && l.c.life.Err() == nil {
-			l.c.log.Warn("an answer could not be delivered", "method", m.Method, "error", err)
-		}
-	})
 }
 
 func (l *oldSSELink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
@@ -127,6 +124,10 @@ func (l *oldSSELink) roundTrip(ctx context.Context, x *exchange) (wire.Message, 
 func (l *oldSSELink) send(ctx context.Context, body []byte) error {
 	ctx, stop := l.bound(ctx)
 	defer stop()
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	defer l.release()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.endpoint, bytes.NewReader(body))
 	if err != nil {
 		return l.transport("send", false, err)

@@ -5,17 +5,19 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // How fast one server is listened to. Answers of ordinary size are not counted at
 // all; what is left is far above what a healthy server does, and far below what
 // would keep a core busy.
 const (
-	bulkFree     = 1 << 20  // bytes of a message that are read at once
-	bulkBurst    = 4 << 20  // bytes beyond them that may come at once …
-	bulkRate     = 32 << 20 // … and per second after that
-	chatterBurst = 2000     // messages that answer nothing: notifications, garbage …
-	chatterRate  = 2000     // … and per second after that
+	bulkFree     = 1 << 20              // bytes of a message that are read at once
+	bulkBurst    = 4 << 20              // bytes beyond them that may come at once …
+	bulkRate     = limit.ServerBytes    // … and per second after that
+	chatterBurst = 2000                 // messages that answer nothing: notifications, garbage …
+	chatterRate  = limit.ServerMessages // … and per second after that
 	shortestNap  = 10 * time.Millisecond
 	longestNap   = 100 * time.Millisecond // an end of the caller's is noticed after it
 )

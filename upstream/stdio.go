@@ -21,7 +21,6 @@ type stdioLink struct {
 	child *process.Child
 	queue chan *job
 	gone  chan struct{} // closed when the reader has ended
-	sem   chan struct{} // bounds requests of the server under way
 }
 
 // job is one line to be written. Whoever gets claimed first decides its fate: the
@@ -35,25 +34,21 @@ type job struct {
 // errNotSent says that a line never left, so that a repeat is safe.
 var errNotSent = errors.New("the request was not sent")
 
-// maxServerRequests bounds how many requests of one server wait for our answer.
-const maxServerRequests = 32
-
-func newStdioLink(ctx context.Context, c *Conn) (*stdioLink, error) {
+// startStdioLink starts the child of c and makes it the link of c.
+func startStdioLink(ctx context.Context, c *Conn) error {
 	child, err := process.Start(ctx, process.Options{
 		Command: c.server.Command, Args: c.server.Args, Dir: c.server.Cwd,
 		Env:  process.SafeEnv(os.Environ(), c.server.Env),
 		Shim: c.opt.Executable, Spare: c.opt.Spare, Stderr: c.opt.Stderr, Grace: c.opt.Grace, Kill: c.opt.Kill,
 	})
 	if err != nil {
-		return nil, &TransportError{Server: c.server.Name, Op: "start", Err: err}
+		return &TransportError{Server: c.server.Name, Op: "start", Err: err}
 	}
-	l := &stdioLink{
-		c: c, child: child, queue: make(chan *job), gone: make(chan struct{}),
-		sem: make(chan struct{}, maxServerRequests),
-	}
+	l := &stdioLink{c: c, child: child, queue: make(chan *job), gone: make(chan struct{})}
+	c.link = l // before anything can be answered
 	c.wg.Go(l.write)
 	c.wg.Go(l.read)
-	return l, nil
+	return nil
 }
 
 func (l *stdioLink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
@@ -152,7 +147,7 @@ func (l *stdioLink) read() {
 			l.end(err)
 			return
 		}
-		l.c.receive(line, l.answer)
+		l.c.receive(line)
 	}
 }
 
@@ -161,7 +156,7 @@ func looksLikeMessage(prefix []byte) bool {
 }
 
 // receive hands a line or event to whom it is meant for.
-func (c *Conn) receive(raw []byte, answer func(wire.Message)) {
+func (c *Conn) receive(raw []byte) {
 	m, err := wire.Parse(raw)
 	if errors.Is(err, wire.ErrBatch) {
 		parts, err := wire.SplitBatch(raw)
@@ -171,7 +166,7 @@ func (c *Conn) receive(raw []byte, answer func(wire.Message)) {
 		}
 		for _, part := range parts {
 			if len(part) > 0 && part[0] == '{' {
-				c.receive(part, answer)
+				c.receive(part)
 			}
 		}
 		return
@@ -193,25 +188,9 @@ func (c *Conn) receive(raw []byte, answer func(wire.Message)) {
 		c.router.notification(nil, m)
 		c.stray()
 	case wire.Request:
-		answer(m)
+		c.inbound.request(c.life, nil, m)
 		c.stray()
 	}
-}
-
-// answer lets a request of the server be answered in the background: a person may
-// have to be asked.
-func (l *stdioLink) answer(m wire.Message) {
-	select {
-	case l.sem <- struct{}{}:
-	default:
-		m := wire.AppendError(nil, m.ID, wire.Errorf(wire.CodeInternal, "too many requests at once").JSON())
-		l.c.wg.Go(func() { _ = l.write1(l.c.life, m) })
-		return
-	}
-	l.c.wg.Go(func() {
-		defer func() { <-l.sem }()
-		_ = l.write1(l.c.life, l.c.router.request(l.c.life, nil, m)) // a dead child is noticed by the reader
-	})
 }
 
 // end ends everything that waits: the child's output is over, so the child is

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
@@ -90,6 +91,7 @@ func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange,
 			pos.retry = min(ev.Retry, maxRetry)
 		}
 		if ev.Type != "message" || len(ev.Data) == 0 {
+			l.c.stray()
 			continue
 		}
 		if m, err, final := l.event(ctx, ev.Data, x); final {
@@ -135,7 +137,7 @@ func (l *httpLink) event(ctx context.Context, data []byte, x *exchange) (wire.Me
 			l.c.router.notification(x, m)
 			l.c.stray()
 		case wire.Request:
-			l.answer(ctx, x, m)
+			l.c.inbound.request(ctx, x, m)
 			l.c.stray()
 		}
 	}
@@ -150,19 +152,6 @@ func unreadableAnswer(err error, id int64) bool {
 	}
 	n, ours := env.ID.Int()
 	return ours && n == id
-}
-
-// answer posts the answer to a request that came on a stream.
-func (l *httpLink) answer(ctx context.Context, x *exchange, m wire.Message) {
-	l.c.wg.Go(func() {
-		ctx, stop := context.WithCancel(ctx)
-		defer context.AfterFunc(l.c.life, stop)()
-		defer stop()
-		body := l.c.router.request(ctx, x, m)
-		if err := l.send(ctx, body); err != nil && ctx.Err() == nil {
-			l.c.log.Warn("an answer could not be delivered", "method", m.Method, "error", err)
-		}
-	})
 }
 
 // mayTryAgain asks whether something can be done about a refusal that no caller can
@@ -223,6 +212,7 @@ func (l *httpLink) openStream(ctx context.Context) {
 		defer tell()
 		pos := position{retry: defaultRetry}
 		wait := backoff{first: defaultRetry, limit: maxRetry}
+		var restarts restarts
 		worked := false
 		for l.c.life.Err() == nil {
 			resp, err := l.get(l.c.life, pos.lastID)
@@ -237,8 +227,9 @@ func (l *httpLink) openStream(ctx context.Context) {
 			if err == nil {
 				worked = true
 				wait.reset()
+				opened := time.Now()
 				_, _ = l.events(l.c.life, resp, nil, &pos) // it always ends in an error; the next round decides
-				if sleep(l.c.life, pos.retry) != nil {
+				if sleep(l.c.life, restarts.wait(pos.retry, time.Since(opened))) != nil {
 					return
 				}
 				continue
@@ -248,6 +239,25 @@ func (l *httpLink) openStream(ctx context.Context) {
 			}
 		}
 	})
+}
+
+// restarts decides how long to wait before a stream that ended is opened again.
+type restarts struct {
+	short int // streams in a row that did not live for limit.ServerStreamLife
+	grow  backoff
+}
+
+// wait is what the server asked for, unless its streams end at once again and again.
+func (r *restarts) wait(asked, lived time.Duration) time.Duration {
+	if lived >= limit.ServerStreamLife {
+		*r = restarts{}
+		return asked
+	}
+	if r.short++; r.short <= limit.ServerStreamRestarts {
+		return asked
+	}
+	r.grow.first, r.grow.limit = defaultRetry, maxRetry
+	return max(asked, r.grow.next())
 }
 
 // openWait bounds how long a new session waits for its stream.

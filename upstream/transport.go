@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // Bounds of idle connections of the direct way, see [Transport].
@@ -14,9 +16,6 @@ const (
 	maxIdle        = 1024
 	idleTimeout    = 90 * time.Second
 )
-
-// maxResponseHeader bounds what a server may send before its body.
-const maxResponseHeader = 256 << 10
 
 // Transport carries HTTP to upstream servers: kept-alive connections for concurrent
 // calls, proxies from the environment, verified TLS, dead peers noticed.
@@ -51,7 +50,7 @@ func NewTransport() *Transport {
 		MaxIdleConnsPerHost:   64,
 		IdleConnTimeout:       idleTimeout,
 
-		MaxResponseHeaderBytes: maxResponseHeader,
+		MaxResponseHeaderBytes: limit.ServerHeaderBytes,
 		DisableCompression:     true, // answers are bounded by their size on the wire
 	}}
 }

@@ -14,8 +14,6 @@ type bound struct {
 
 var bounds = []bound{
 	{"one message of a server", "config", "DefaultMaxMessageBytes", "", "the rest of it is thrown away and the call fails; `maxMessageBytes`"},
-	{"a list", "upstream", "MaxPages", "pages", "the list fails"},
-	{"a list", "upstream", "MaxItems", "entries", "the list fails"},
 	{"messages in a JSON-RPC batch", "internal/wire", "maxBatch", "", "the batch is refused"},
 	{"connecting", "config", "DefaultConnectTimeout", "", "`timeouts.connect`"},
 	{"listing", "config", "DefaultListTimeout", "", "`timeouts.list`"},
