@@ -373,10 +373,18 @@ func (u *unit) lose(l *live) {
 		return
 	}
 	u.take()
-	u.down(errLost, true)
+	u.down(whyLost(l), true)
 	u.mu.Unlock()
 	u.h.count.losses.Add(1)
 	l.drain(u.h.opt.Drain)
 }
 
 var errLost = errors.New("the server ended the connection")
+
+// whyLost is why a connection is gone, where we ended it because of a limit.
+func whyLost(l *live) error {
+	if cause := context.Cause(l.conn.Gone()); errors.Is(cause, upstream.ErrLimit) {
+		return cause
+	}
+	return errLost
+}

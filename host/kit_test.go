@@ -231,7 +231,7 @@ func childServer(t testing.TB, name string, args ...string) config.Server {
 // children gives connections that end quickly, and rings to look into.
 func children() func(Key) upstream.Options {
 	return func(Key) upstream.Options {
-		return upstream.Options{Stderr: process.NewRing(0), Grace: 200 * time.Millisecond, Kill: 300 * time.Millisecond}
+		return upstream.Options{Stderr: process.NewRing(0), Grace: 200 * time.Millisecond, Kill: 300 * time.Millisecond, AnswerTimeout: time.Second}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -59,7 +60,7 @@ func urlServer(name, url string) config.Server {
 
 // badKinds are the ways in which the twentieth server is bad.
 var badKinds = []struct {
-	name, sw string
+	name, sw string // sw: one switch or several, separated by spaces
 	http     bool
 }{
 	{"silent", "silent", false},
@@ -81,6 +82,34 @@ var badKinds = []struct {
 	{"HTTP 503", "http-status=503", true},
 	{"drops its streams", "sse-drop", true},
 	{"HTML", "html", true},
+	{"legacy: ping flood, accepts no answers", "ping-flood=2000 hold-answers", true},
+	{"legacy: ping flood on its stream, accepts no answers", "ping-flood=2000;on=GET hold-answers", true},
+	{"legacy: ping flood, does not read", "ping-flood=20000 deaf", false},
+	{"legacy: question flood", "ask-flood=2000", false},
+	{"legacy: question flood, accepts no answers", "ask-flood=2000 hold-answers", true},
+	{"legacy: changes its lists all the time", "change-flood=5000", true},
+	{"unknown notifications", "unknown-flood=5000", false},
+	{"a list without end", "list-bomb=512", true},
+	{"a list without end from a child", "list-bomb=512", false},
+	{"legacy: ends its stream at once", "push-drop event-ids=1", true},
+}
+
+// badServer is a server that is bad in one of the ways.
+func badServer(t *testing.T, kind, sw string, http bool) config.Server {
+	opt := &fake.Options{Name: "bad", Ledger: fake.DiscardLedger(), Switches: strings.Fields(sw)}
+	var args []string
+	if strings.HasPrefix(kind, "legacy: ") {
+		opt.Versions = []string{wire.NewestLegacy}
+		args = []string{"--versions", wire.NewestLegacy}
+	}
+	if http {
+		_, url := fakeURL(t, opt)
+		return urlServer("bad", url)
+	}
+	for _, one := range opt.Switches {
+		args = append(args, "--switch", one)
+	}
+	return childServer(t, "bad", args...)
 }
 
 // One bad server of twenty: the nineteen lose no call, no answer reaches the wrong
@@ -102,11 +131,7 @@ func TestOneBadServer(t *testing.T) {
 	each := long(100_000, 10_000) / len(badKinds) / len(healthy)
 	for _, bad := range badKinds {
 		t.Run(bad.name, func(t *testing.T) {
-			srv := childServer(t, "bad", "--switch", bad.sw)
-			if bad.http {
-				_, url := fakeURL(t, &fake.Options{Name: "bad", Ledger: fake.DiscardLedger(), Switches: []string{bad.sw}})
-				srv = urlServer("bad", url)
-			}
+			srv := badServer(t, bad.name, bad.sw, bad.http)
 			srv.Timeouts = config.Timeouts{Connect: 2 * time.Second, List: time.Second, Call: 300 * time.Millisecond}
 			srv.Supervision.CircuitThreshold, srv.Supervision.MaxRestarts = 1000, 1000
 			h.Apply(t.Context(), withServer(h, srv))

@@ -55,6 +55,8 @@ type unit struct {
 	base   upstream.Options
 	era    atomic.Pointer[string] // for the next dial, where it has been looked up
 
+	changes [3]throttle // announcements of changed lists, see listKind
+
 	mu        sync.Mutex // guards what follows
 	live      *live
 	used      time.Time

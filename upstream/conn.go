@@ -92,7 +92,7 @@ type Conn struct {
 	info    ServerInfo
 	stop    context.CancelFunc // ends listeners
 	life    context.Context
-	end     context.CancelFunc // ends over
+	end     func() // ends over
 	wg      sync.WaitGroup
 	cancels background // cancellations being sent, each bounded by cancelTimeout
 	closing background // of the link, after a failure
@@ -144,9 +144,10 @@ func (c *Conn) Version() string { return c.version }
 // Info is what the server said about itself.
 func (c *Conn) Info() ServerInfo { return c.info }
 
-// Gone ends when the connection is gone: the child died, or Close was called. An HTTP
-// connection of the modern era is never gone by itself. It is a context, so that
-// waiting for the end of a thousand connections takes no goroutines.
+// Gone ends when the connection is gone: the child died, the server exceeded a limit, or
+// Close was called; its cause says which. An HTTP connection of the modern era is never
+// gone by itself. It is a context, so that waiting for the end of a thousand connections
+// takes no goroutines.
 func (c *Conn) Gone() context.Context { return c.over }
 
 // InFlight is how many requests wait for an answer.

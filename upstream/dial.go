@@ -69,7 +69,9 @@ func newConn(srv *config.Server, opt Options) *Conn {
 		c.limit = config.DefaultMaxMessageBytes
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
-	c.over, c.end = context.WithCancel(context.Background())
+	var over context.CancelCauseFunc
+	c.over, over = context.WithCancelCause(context.Background())
+	c.end = func() { over(c.router.reason(context.Canceled)) }
 	c.inbound.c = c
 	c.cancels.max = limit.ServerCancels
 	c.router = router{

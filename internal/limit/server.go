@@ -44,6 +44,9 @@ const (
 	// ServerStreamLife is how long an event stream must live for its end to be an
 	// ordinary one.
 	ServerStreamLife = 10 * time.Second
+	// ServerListChanges is the time between two announcements of a changed list that are
+	// passed on.
+	ServerListChanges = 500 * time.Millisecond
 	// ServerListPages is how many pages one list has.
 	ServerListPages = 1000
 	// ServerListItems is how many entries one list has.
@@ -73,6 +76,7 @@ func serverRows() []Row {
 		{"ServerSessionID", "server", "a session id", ServerSessionID, "bytes", "connecting fails", "upstream.TestMisbehaviours"},
 		{"ServerStreamRestarts", "server", "event streams in a row that end at once and are opened again without a growing wait", ServerStreamRestarts, "", "the wait doubles up to half a minute", "upstream.TestStreamRestarts"},
 		{"ServerStreamLife", "server", "life of an event stream below which it counts as ended at once", ServerStreamLife, "", "see the row above", "upstream.TestStreamRestarts"},
+		{"ServerListChanges", "server", "time between two announcements of a changed list", ServerListChanges, "", "those between are passed on as one", "host.TestListChangesAreThrottled"},
 		{"ServerListPages", "server", "pages of one list", ServerListPages, "", "the list fails", "upstream.TestListGuards"},
 		{"ServerListItems", "server", "entries of one list", ServerListItems, "", "the list fails", "upstream.TestListGuards"},
 		{"ServerListBytes", "server", "all pages of one list", ServerListBytes, "bytes", "the list fails; `maxMessageBytes` raises it", "upstream.TestListBytes"},
