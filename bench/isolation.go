@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,11 +15,14 @@ import (
 	"github.com/usher-mcp/usher/host"
 )
 
-// badKinds are the ways in which the twentieth server misbehaves.
+// badKinds are the ways in which the twentieth server misbehaves: switches of the fake
+// server, and "legacy" for one that speaks the legacy protocol only.
 var badKinds = []string{
 	"silent;on=tools/call", "latency=5000;on=tools/call", "crash-loop=1", "http-status=500", "http-status=503",
 	"http-status=429", "slowbyte=50", "bigline=20", "garbage=200", "unsolicited=900",
 	"notification-flood=2000", "progress-flood=2000", "hang-after-headers", "truncated-json", "deep=100000",
+	"legacy ping-flood=2000 hold-answers", "legacy ping-flood=2000;on=GET hold-answers", "legacy ask-flood=2000",
+	"legacy change-flood=2000", "unknown-flood=2000", "list-bomb=512",
 }
 
 const (
@@ -52,7 +56,7 @@ func isolation(ctx context.Context, log io.Writer) ([]row, error) {
 }
 
 func isolationOf(ctx context.Context, healthy *child, kind string) (float64, error) {
-	bad, err := startFake(ctx, true, kind)
+	bad, err := startFake(ctx, true, strings.Fields(kind)...)
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -30,6 +31,10 @@ func startFake(ctx context.Context, polite bool, switches ...string) (*child, er
 		args = append([]string{"polite"}, args...)
 	}
 	for _, sw := range switches {
+		if sw == "legacy" {
+			args = append(args, "--versions", wire.NewestLegacy)
+			continue
+		}
 		args = append(args, "--switch", sw)
 	}
 	exe, err := os.Executable()

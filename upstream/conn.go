@@ -310,6 +310,15 @@ func (o *Options) clientInfo() []byte {
 
 // Notify sends a notification.
 func (c *Conn) Notify(ctx context.Context, method string, params []byte) error {
+	if l, bounded := c.link.(interface {
+		acquire(context.Context) error
+		release()
+	}); bounded {
+		if err := l.acquire(ctx); err != nil {
+			return err
+		}
+		defer l.release()
+	}
 	return c.link.send(ctx, wire.AppendNotification(nil, method, params))
 }
 

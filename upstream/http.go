@@ -107,7 +107,7 @@ func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // acquire takes one of the requests that may be open at once, and waits for it while
-// there is none.
+// there is none. Answers to the server need none: a call may wait for them.
 func (l *httpLink) acquire(ctx context.Context) error {
 	select {
 	case l.open <- struct{}{}:
@@ -391,10 +391,6 @@ func (l *httpLink) protocol(msg string, err error) error {
 func (l *httpLink) send(ctx context.Context, body []byte) error {
 	ctx, stop := l.bound(ctx)
 	defer stop()
-	if err := l.acquire(ctx); err != nil {
-		return err
-	}
-	defer l.release()
 	var header http.Header
 	if wire.Modern(l.c.version) {
 		if m, err := wire.Parse(body); err == nil && m.Method != "" {

@@ -110,7 +110,12 @@ func (l *oldSSELink) listen(resp *http.Response, in *pacedReader, r *wire.Events
 }
 
 func (l *oldSSELink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
-	if err := l.send(ctx, x.body); err != nil {
+	if err := l.acquire(ctx); err != nil {
+		return wire.Message{}, err
+	}
+	err := l.send(ctx, x.body)
+	l.release()
+	if err != nil {
 		return wire.Message{}, err
 	}
 	select {
@@ -124,10 +129,6 @@ func (l *oldSSELink) roundTrip(ctx context.Context, x *exchange) (wire.Message, 
 func (l *oldSSELink) send(ctx context.Context, body []byte) error {
 	ctx, stop := l.bound(ctx)
 	defer stop()
-	if err := l.acquire(ctx); err != nil {
-		return err
-	}
-	defer l.release()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.endpoint, bytes.NewReader(body))
 	if err != nil {
 		return l.transport("send", false, err)

@@ -120,11 +120,68 @@ func TestOpenRequestsAreBounded(t *testing.T) {
 				}
 			})
 		}
+		synctest.Wait()
+		if err := c.Notify(ctx, "notifications/roots/list_changed", nil); err == nil {
+			t.Error("a notification was sent although there was no room for it")
+		}
 		wg.Wait()
 		if n := open.max(); n != limit.ServerHTTPRequests {
 			t.Errorf("%d requests were open at once", n)
 		}
+		if err := c.Notify(t.Context(), "notifications/roots/list_changed", nil); err != nil {
+			t.Errorf("there is room again: %v", err)
+		}
 	})
+}
+
+// TestAnswersWhileCallsWait wants a server's question answered although all requests
+// that may be open wait for that.
+func TestAnswersWhileCallsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answered := make(chan struct{})
+		s := &stub{
+			call: func(r *http.Request, m wire.Message) *http.Response {
+				select {
+				case <-answered:
+					return result(m, `{"content":[]}`)
+				case <-r.Context().Done():
+					return nil
+				}
+			},
+			get: func(r *http.Request) *http.Response {
+				later := &delayed{time.Second, strings.NewReader("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\n")}
+				return respond(http.StatusOK, "text/event-stream", io.MultiReader(later, until{r.Context()}))
+			},
+			answer: func(*http.Request) *http.Response {
+				close(answered)
+				return respond(http.StatusAccepted, "", strings.NewReader(""))
+			},
+		}
+		c := s.dial(t)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		var wg sync.WaitGroup
+		for range limit.ServerHTTPRequests + 10 {
+			wg.Go(func() {
+				if _, err := c.Do(ctx, callTool("echo", `{}`)); err != nil {
+					t.Errorf("a call: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// delayed is a body that begins later.
+type delayed struct {
+	after time.Duration
+	io.Reader
+}
+
+func (d *delayed) Read(p []byte) (int, error) {
+	time.Sleep(d.after)
+	d.after = 0
+	return d.Reader.Read(p)
 }
 
 // TestStreamRestarts wants a server that ends its stream at once, and asks to come back

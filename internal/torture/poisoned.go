@@ -3,7 +3,6 @@ package torture
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -12,10 +11,12 @@ import (
 	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/vault"
 )
 
-// poisons are the ways in which the bad server is bad.
+// poisons are the ways in which the bad server is bad: switches of the fake server,
+// and "legacy" for one that speaks the legacy protocol only.
 var poisons = []struct {
 	sw   string
 	http bool
@@ -37,12 +38,30 @@ var poisons = []struct {
 	{"http-status=503", true},
 	{"sse-drop", true},
 	{"html", true},
+	// Floods, which try to use up memory, goroutines and descriptors.
+	{"legacy ping-flood=2000 hold-answers", true},
+	{"legacy ping-flood=2000;on=GET hold-answers", true},
+	{"legacy ping-flood=20000 deaf", false},
+	{"legacy ask-flood=2000", false},
+	{"legacy ask-flood=2000 hold-answers", true},
+	{"legacy change-flood=5000", true},
+	{"legacy change-flood=5000", false},
+	{"legacy push-drop event-ids=1", true},
+	{"unknown-flood=5000", false},
+	{"list-bomb=512", true},
+	{"list-bomb=512", false},
+	{"legacy big-session-id=200", true},
 }
 
-const healthyServers = 10
+const (
+	healthyServers = 19
+	maxMemory      = 256 << 20 // that all servers and callers take together
+	maxDescriptors = 400       // of both ends of all connections, beyond those at the start
+)
 
 // poisoned calls healthy servers beside one that is bad in every way in turn: they
-// lose no call, no answer reaches the wrong caller, and memory stays bounded.
+// lose no call, no answer reaches the wrong caller, and memory and descriptors stay
+// bounded.
 func poisoned(t *trial) error {
 	var urls []string
 	for i := range healthyServers {
@@ -61,8 +80,8 @@ func poisoned(t *trial) error {
 		return err
 	}
 	alone := p99
-	var before runtime.MemStats // the program may have done something else until now
-	runtime.ReadMemStats(&before)
+	watch := startWatch() // the program may have done something else until now
+	defer watch.stop()
 	var worst time.Duration
 	ways := 0
 	for _, i := range t.order(len(poisons), t.goal(6, len(poisons))) {
@@ -85,11 +104,14 @@ func poisoned(t *trial) error {
 	t.count("wrong answers or failures", 0)
 	t.count("µs p99 of the healthy alone", int(alone.Microseconds()))
 	t.count("µs p99 beside the worst", int(worst.Microseconds()))
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	t.count("MiB held from the system", int(m.Sys>>20))
-	if taken := int64(m.Sys) - int64(before.Sys); taken > 512<<20 {
-		t.breaks("%d MiB were taken from the system", taken>>20)
+	watch.stop()
+	t.count("MiB in use at most", int(watch.memory>>20))
+	t.count("descriptors at most", watch.descriptors)
+	if taken := watch.memory - watch.memoryBefore; taken > maxMemory {
+		t.breaks("%d MiB more were in use", taken>>20)
+	}
+	if more := watch.descriptors - watch.descriptorsBefore; more > maxDescriptors {
+		t.breaks("%d descriptors more were open", more)
 	}
 	return nil
 }
@@ -103,13 +125,24 @@ func (t *trial) order(n, k int) []int {
 
 // poison is a bad server.
 func (t *trial) poison(sw string, http bool) (config.Server, func(), error) {
+	opt := &fake.Options{Name: "bad", Ledger: fake.DiscardLedger()}
+	args := []string{"fake", "--name", "bad"}
+	for _, one := range strings.Fields(sw) {
+		if one == "legacy" {
+			opt.Versions = []string{wire.NewestLegacy}
+			args = append(args, "--versions", wire.NewestLegacy)
+			continue
+		}
+		opt.Switches = append(opt.Switches, one)
+		args = append(args, "--switch", one)
+	}
 	srv := config.Server{
-		Name: "bad", Transport: config.TransportStdio, Command: t.exe, Args: []string{"fake", "--name", "bad", "--switch", sw},
+		Name: "bad", Transport: config.TransportStdio, Command: t.exe, Args: args,
 		Timeouts: config.Timeouts{Connect: 2 * time.Second, List: time.Second, Call: 300 * time.Millisecond},
 	}
 	stop := func() {}
 	if http {
-		s := fake.New(&fake.Options{Name: "bad", Ledger: fake.DiscardLedger(), Switches: []string{sw}})
+		s := fake.New(opt)
 		url, end, err := s.Listen()
 		if err != nil {
 			return srv, nil, err
@@ -152,8 +185,8 @@ func (t *trial) beside(urls []string, bad *config.Server, each int) (time.Durati
 		for range 2 {
 			victims.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = h.Call(ctx, "bad", "echo", []byte(`{"mark":"bad"}`), nil) // it may do as it likes
-					pause(ctx, time.Millisecond)                                     // a refusal costs nothing: whoever spun on it would be the bad one
+					_, _ = h.Call(ctx, "bad", "echo", []byte(`{"mark":"bad"}`), &usher.CallOptions{Answer: hesitate}) // it may do as it likes
+					pause(ctx, time.Millisecond)                                                                      // a refusal costs nothing: whoever spun on it would be the bad one
 				}
 			})
 		}
@@ -177,6 +210,12 @@ func (t *trial) beside(urls []string, bad *config.Server, each int) (time.Durati
 		return 0, nil
 	}
 	return took[len(took)*99/100], nil
+}
+
+// hesitate answers questions of a server as a person does who is not there.
+func hesitate(ctx context.Context, _ string, _ []byte) ([]byte, *wire.Error) {
+	pause(ctx, time.Second)
+	return []byte(`{"action":"cancel"}`), nil
 }
 
 // healthy calls one server and checks the answers.
