@@ -206,3 +206,22 @@ func TestListBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestServerInfoBytes wants a server refused whose instructions are a book.
+func TestServerInfoBytes(t *testing.T) {
+	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+		for size, want := range map[int]string{limit.ServerInfoBytes / 2: "ok", limit.ServerInfoBytes: "protocol"} {
+			s := fake.New(&fake.Options{Versions: []string{version}, Instructions: strings.Repeat("x", size)})
+			hs := httptest.NewServer(s.Handler())
+			c, err := upstream.Dial(t.Context(), &config.Server{Name: "book", Transport: config.TransportHTTP, URL: hs.URL}, nil)
+			if outcome(err) != want || want != "ok" && !errors.Is(err, upstream.ErrLimit) {
+				t.Errorf("%s, %d bytes: %v", version, size, err)
+			}
+			if c != nil {
+				_ = c.Close()
+			}
+			s.Close()
+			hs.Close()
+		}
+	}
+}

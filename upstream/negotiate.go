@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
@@ -42,6 +43,9 @@ func (c *Conn) negotiate(ctx context.Context) error {
 	for {
 		select {
 		case a := <-probe:
+			if err := c.checkInfo(a.result); err != nil {
+				return err
+			}
 			v, verdict := c.judge(ctx, a)
 			switch verdict {
 			case isModern:
@@ -183,6 +187,15 @@ func (c *Conn) adopt(version string, result []byte) {
 	c.info.Info, _ = jsonx.Path(result, "_meta", wire.MetaServerInfo)
 }
 
+// checkInfo refuses a server that says too much about itself: it is kept as long as the
+// connection lives, and its instructions longer.
+func (c *Conn) checkInfo(result []byte) error {
+	if len(result) <= limit.ServerInfoBytes {
+		return nil
+	}
+	return &ProtocolError{Server: c.server.Name, Msg: "what it says about itself is too long", Err: ErrLimit}
+}
+
 // reinitialize performs the handshake again on a connection in use: the server
 // has lost our session. What it says about itself this time is not taken over.
 func (c *Conn) reinitialize(ctx context.Context) error {
@@ -219,6 +232,9 @@ func (c *Conn) handshake(ctx context.Context) ([]byte, error) {
 
 // initialized takes over the answer to the handshake and completes it.
 func (c *Conn) initialized(ctx context.Context, result []byte) error {
+	if err := c.checkInfo(result); err != nil {
+		return err
+	}
 	version := jsonx.GetText(result, "protocolVersion")
 	if !wire.Known(version) || wire.Modern(version) {
 		return &ProtocolError{Server: c.server.Name, Msg: fmt.Sprintf("it wants protocol version %q; usher speaks %s", version, strings.Join(wire.Versions(), ", "))}

@@ -93,6 +93,7 @@ func (l *oldSSELink) listen(resp *http.Response, in *pacedReader, r *wire.Events
 		var long *wire.TooLongError
 		if errors.As(err, &long) {
 			l.c.tooLarge(long.Prefix)
+			l.c.stray()
 			continue
 		}
 		if err != nil {

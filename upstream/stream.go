@@ -76,6 +76,7 @@ func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange,
 			if m, err, final := l.longEvent(long, x); final {
 				return m, err
 			}
+			l.c.stray()
 			continue
 		}
 		if err != nil {

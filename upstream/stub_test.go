@@ -223,3 +223,17 @@ func TestListTime(t *testing.T) {
 		}
 	})
 }
+
+// TestListItems wants a list refused that has too many entries, however small they are.
+func TestListItems(t *testing.T) {
+	for n, want := range map[int]bool{limit.ServerListItems: true, limit.ServerListItems + 1: false} {
+		s := &stub{call: func(_ *http.Request, m wire.Message) *http.Response {
+			return result(m, `{"tools":[`+strings.Repeat("{},", n-1)+`{}]}`)
+		}}
+		c := s.dial(t)
+		list, err := c.List(t.Context(), wire.MethodToolsList)
+		if (err == nil) != want || err != nil && !errors.Is(err, upstream.ErrLimit) || want && len(list.Items) != n {
+			t.Errorf("%d entries: %d, %v", n, len(list.Items), err)
+		}
+	}
+}

@@ -35,6 +35,9 @@ const (
 	ServerBytes = 32 << 20
 	// ServerHeaderBytes is the size of the headers of one HTTP response.
 	ServerHeaderBytes = 256 << 10
+	// ServerInfoBytes is the size of what a server says about itself when it is connected
+	// to: name, capabilities, instructions.
+	ServerInfoBytes = 1 << 20
 	// ServerSessionID is the size of a session id.
 	ServerSessionID = 4 << 10
 	// ServerStreamRestarts is how often in a row an event stream that ended within
@@ -73,12 +76,13 @@ func serverRows() []Row {
 		{"ServerMessages", "server", "messages per second that answer nothing", ServerMessages, "", "the server is read more slowly", "upstream.TestPaceOfChatter"},
 		{"ServerBytes", "server", "bytes per second beyond the first MiB of a message", ServerBytes, "bytes", "the server is read more slowly", "upstream.TestPaceOfLargeMessages"},
 		{"ServerHeaderBytes", "server", "headers of one HTTP response", ServerHeaderBytes, "bytes", "the request fails", "upstream.TestMisbehaviours"},
+		{"ServerInfoBytes", "server", "what a server says about itself: name, capabilities, instructions", ServerInfoBytes, "bytes", "connecting fails", "upstream.TestServerInfoBytes"},
 		{"ServerSessionID", "server", "a session id", ServerSessionID, "bytes", "connecting fails", "upstream.TestMisbehaviours"},
 		{"ServerStreamRestarts", "server", "event streams in a row that end at once and are opened again without a growing wait", ServerStreamRestarts, "", "the wait doubles up to half a minute", "upstream.TestStreamRestarts"},
 		{"ServerStreamLife", "server", "life of an event stream below which it counts as ended at once", ServerStreamLife, "", "see the row above", "upstream.TestStreamRestarts"},
 		{"ServerListChanges", "server", "time between two announcements of a changed list", ServerListChanges, "", "those between are passed on as one", "host.TestListChangesAreThrottled"},
 		{"ServerListPages", "server", "pages of one list", ServerListPages, "", "the list fails", "upstream.TestListGuards"},
-		{"ServerListItems", "server", "entries of one list", ServerListItems, "", "the list fails", "upstream.TestListGuards"},
+		{"ServerListItems", "server", "entries of one list", ServerListItems, "", "the list fails", "upstream.TestListItems"},
 		{"ServerListBytes", "server", "all pages of one list", ServerListBytes, "bytes", "the list fails; `maxMessageBytes` raises it", "upstream.TestListBytes"},
 		{"ServerListTime", "server", "time to read one list", ServerListTime, "", "the list fails; `timeouts.list` raises it", "upstream.TestListTime"},
 	}
