@@ -35,9 +35,10 @@ func Apply(obj []byte, edits ...Edit) []byte {
 	out := append(make([]byte, 0, size), '{')
 	done := make([]bool, len(edits))
 	changed := false
+	index := lastEdits(edits)
 	m := Object(obj)
 	for m.Next() {
-		k := find(edits, m.Key)
+		k := find(edits, index, m.Key)
 		if k < 0 {
 			out = append(appendComma(out), obj[m.start:m.i]...)
 			continue
@@ -53,7 +54,7 @@ func Apply(obj []byte, edits ...Edit) []byte {
 		return obj
 	}
 	for k, e := range edits {
-		if done[k] || e.Value == nil || find(edits, e.Key) != k {
+		if done[k] || e.Value == nil || find(edits, index, e.Key) != k {
 			continue
 		}
 		changed = true
@@ -66,8 +67,29 @@ func Apply(obj []byte, edits ...Edit) []byte {
 	return append(out, '}')
 }
 
+// fewEdits is up to how many edits it is faster to look at each than to look one up.
+const fewEdits = 8
+
+// lastEdits returns where the last edit to each key is; nil for a few edits.
+func lastEdits(edits []Edit) map[string]int {
+	if len(edits) <= fewEdits {
+		return nil
+	}
+	index := make(map[string]int, len(edits))
+	for k, e := range edits {
+		index[e.Key] = k
+	}
+	return index
+}
+
 // find returns the index of the last edit to key, -1 when there is none.
-func find[K string | []byte](edits []Edit, key K) int {
+func find[K string | []byte](edits []Edit, index map[string]int, key K) int {
+	if index != nil {
+		if k, ok := index[string(key)]; ok {
+			return k
+		}
+		return -1
+	}
 	for k := len(edits) - 1; k >= 0; k-- {
 		if edits[k].Key == string(key) {
 			return k

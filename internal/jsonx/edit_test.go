@@ -1,6 +1,8 @@
 package jsonx
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -116,4 +118,62 @@ func trim(b []byte) []byte {
 	start := skipSpace(b, 0)
 	end, _ := skipValue(b, start, 0)
 	return b[start:end]
+}
+
+// FuzzApplyMany makes up to some hundred edits at once, and compares with making
+// them one after the other.
+func FuzzApplyMany(f *testing.F) {
+	f.Add([]byte(`{"a":1,"b":2}`), "a=1,b,c=3")
+	f.Add([]byte(`{"a":1,"a":2,"k7":0}`), "k0=0,k1=1,k2=2,k3=3,k4=4,k5=5,k6=6,k7,k8=8,k9=9,k0=1,a")
+	f.Add([]byte(`{"a":1`), "a,b,c,d,e,f,g,h,i,j")
+	f.Fuzz(func(t *testing.T, obj []byte, text string) {
+		var edits []Edit
+		for _, one := range strings.Split(text, ",") {
+			key, value, set := strings.Cut(one, "=")
+			e := Edit{Key: string(unquote(Quote(key)))}
+			if set {
+				e.Value = Quote(value)
+			}
+			edits = append(edits, e)
+		}
+		got, err := members(Apply(obj, edits...))
+		var want []member2
+		if before, broken := members(obj); broken == nil || TypeOf(obj) != "object" {
+			want = applied(before, edits)
+		} else {
+			want = before
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%q, %q: %v (-one by one +Apply)\n%s", obj, text, err, diff)
+		}
+	})
+}
+
+// applied is the slow and simple form of Apply.
+func applied(obj []member2, edits []Edit) []member2 {
+	last := map[string]string{}
+	var order []string
+	for _, e := range edits {
+		last[e.Key] = string(e.Value)
+		order = slices.DeleteFunc(order, func(k string) bool { return k == e.Key })
+		order = append(order, e.Key)
+	}
+	var out []member2
+	done := map[string]bool{}
+	for _, m := range obj {
+		value, edited := last[m.Key]
+		switch {
+		case !edited:
+			out = append(out, m)
+		case value != "" && !done[m.Key]:
+			out = append(out, member2{m.Key, value})
+		}
+		done[m.Key] = true
+	}
+	for _, key := range order {
+		if !done[key] && last[key] != "" {
+			out = append(out, member2{key, last[key]})
+		}
+	}
+	return out
 }
