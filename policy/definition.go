@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -35,7 +33,7 @@ func (d *definition) canonicalize() {
 	if d.hash != "" || d.err != nil {
 		return
 	}
-	if d.form, d.err = jsonx.Canonical(sortSets(d.raw)); d.err != nil {
+	if d.form, d.err = normalForm(d.raw); d.err != nil {
 		return
 	}
 	d.hash = digest(d.form)
@@ -47,100 +45,10 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sortSets brings the lists of a definition's schemas that mean sets (required,
-// type) into order: servers that keep them in hash tables send them in another
-// order every time.
-func sortSets(tool []byte) []byte {
-	var edits []jsonx.Edit
-	for _, member := range [...]string{"inputSchema", "outputSchema"} {
-		if schema, ok := jsonx.Get(tool, member); ok {
-			if sorted := sortSchema(schema); !bytes.Equal(sorted, schema) {
-				edits = append(edits, jsonx.Edit{Key: member, Value: sorted})
-			}
-		}
-	}
-	if edits == nil || hasDuplicate(tool) {
-		return tool
-	}
-	return jsonx.Apply(tool, edits...)
-}
-
 // hasDuplicate keeps an edit from hiding that a member stands twice.
 func hasDuplicate(obj []byte) bool {
 	_, dup := jsonx.Duplicate(obj)
 	return dup
-}
-
-func sortSchema(schema []byte) []byte {
-	if jsonx.TypeOf(schema) != "object" || hasDuplicate(schema) {
-		return schema
-	}
-	var edits []jsonx.Edit
-	for m := jsonx.Object(schema); m.Next(); {
-		sorted := m.Value
-		switch string(m.Key) {
-		case "required", "type":
-			sorted = sortTexts(m.Value)
-		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			sorted = eachMember(m.Value, sortSchema)
-		case "items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames",
-			"not", "if", "then", "else":
-			sorted = sortSchema(m.Value)
-		case "allOf", "anyOf", "oneOf", "prefixItems":
-			sorted = eachElement(m.Value, sortSchema)
-		}
-		if !bytes.Equal(sorted, m.Value) {
-			edits = append(edits, jsonx.Edit{Key: string(m.Key), Value: sorted})
-		}
-	}
-	return jsonx.Apply(schema, edits...)
-}
-
-// sortTexts sorts an array of strings and leaves everything else.
-func sortTexts(raw []byte) []byte {
-	var texts [][]byte
-	for e := jsonx.Array(raw); e.Next(); {
-		if jsonx.TypeOf(e.Value) != "string" {
-			return raw
-		}
-		texts = append(texts, e.Value)
-	}
-	if slices.IsSortedFunc(texts, bytes.Compare) {
-		return raw
-	}
-	slices.SortFunc(texts, bytes.Compare)
-	return joinArray(texts)
-}
-
-func joinArray(items [][]byte) []byte {
-	return append(append([]byte("["), bytes.Join(items, []byte(","))...), ']')
-}
-
-func eachMember(obj []byte, change func([]byte) []byte) []byte {
-	if jsonx.TypeOf(obj) != "object" || hasDuplicate(obj) {
-		return obj
-	}
-	var edits []jsonx.Edit
-	for m := jsonx.Object(obj); m.Next(); {
-		if v := change(m.Value); !bytes.Equal(v, m.Value) {
-			edits = append(edits, jsonx.Edit{Key: string(m.Key), Value: v})
-		}
-	}
-	return jsonx.Apply(obj, edits...)
-}
-
-func eachElement(arr []byte, change func([]byte) []byte) []byte {
-	var items [][]byte
-	changed := false
-	for e := jsonx.Array(arr); e.Next(); {
-		v := change(e.Value)
-		changed = changed || !bytes.Equal(v, e.Value)
-		items = append(items, v)
-	}
-	if !changed {
-		return arr
-	}
-	return joinArray(items)
 }
 
 // Hidden returns the members of a tool definition, such as "description" or
@@ -174,25 +82,12 @@ func plainASCII(b []byte) bool {
 }
 
 // hidesIn looks at all strings inside a value, names of members included.
-func hidesIn(raw []byte) bool {
-	switch jsonx.TypeOf(raw) {
-	case "string":
-		text, _ := jsonx.Text(raw)
-		return hidesText([]byte(text))
-	case "object":
-		for m := jsonx.Object(raw); m.Next(); {
-			if hidesText(m.Key) || hidesIn(m.Value) {
-				return true
-			}
-		}
-	case "array":
-		for e := jsonx.Array(raw); e.Next(); {
-			if hidesIn(e.Value) {
-				return true
-			}
-		}
-	}
-	return false
+func hidesIn(raw []byte) (found bool) {
+	jsonx.EachText(raw, func(text []byte) bool {
+		found = hidesText(text)
+		return !found
+	})
+	return found
 }
 
 func hidesText(text []byte) bool {

@@ -34,8 +34,16 @@ const maxChanges = 500
 // their paths. Order and white space inside them make none.
 func Compare(old, new []byte) []Change {
 	var c comparison
-	c.values(nil, canonicalOr(sortSets(old)), canonicalOr(sortSets(new)))
+	c.values(nil, normalFormOr(old), normalFormOr(new))
 	return c.out
+}
+
+// normalFormOr is the normal form of a tool, or the tool itself where it has none.
+func normalFormOr(tool []byte) []byte {
+	if form, err := normalForm(tool); err == nil {
+		return form
+	}
+	return tool
 }
 
 type comparison struct{ out []Change }
@@ -48,7 +56,7 @@ func (c *comparison) add(path []string, kind string, old, new []byte) {
 
 // values compares two canonical values.
 func (c *comparison) values(path []string, old, new []byte) {
-	if bytes.Equal(old, new) {
+	if len(c.out) >= maxChanges || bytes.Equal(old, new) {
 		return
 	}
 	was, is := jsonx.TypeOf(old), jsonx.TypeOf(new)
@@ -96,13 +104,14 @@ func isSet(path []string) bool {
 
 func (c *comparison) sets(path []string, old, new [][]byte) {
 	before := len(c.out)
+	was, is := membership(old), membership(new)
 	for _, v := range old {
-		if !holds(new, v) {
+		if !is[string(v)] {
 			c.add(path, ChangeRemoved, v, nil)
 		}
 	}
 	for _, v := range new {
-		if !holds(old, v) {
+		if !was[string(v)] {
 			c.add(path, ChangeAdded, nil, v)
 		}
 	}
@@ -111,8 +120,12 @@ func (c *comparison) sets(path []string, old, new [][]byte) {
 	}
 }
 
-func holds(set [][]byte, v []byte) bool {
-	return slices.ContainsFunc(set, func(o []byte) bool { return bytes.Equal(o, v) })
+func membership(values [][]byte) map[string]bool {
+	set := make(map[string]bool, len(values))
+	for _, v := range values {
+		set[string(v)] = true
+	}
+	return set
 }
 
 func (c *comparison) arrays(path []string, old, new [][]byte) {

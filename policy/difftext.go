@@ -38,8 +38,9 @@ type DiffLine struct {
 	Text string
 }
 
-// maxDiffCells bounds the table of a line diff.
-const maxDiffCells = 4 << 20
+// maxDiffCells bounds the table of a line diff: 256 lines that differ from 256 others,
+// in whatever place. More than that is shown as replaced as a whole.
+const maxDiffCells = 1 << 16
 
 // diffLines is the shortest way from old to new in whole lines, with up to two
 // unchanged lines around each change.
@@ -68,6 +69,7 @@ func middle(old, new []string) []DiffLine {
 	if len(old)*len(new) > maxDiffCells {
 		return replaced(old, new)
 	}
+	was, is := lineNumbers(old, new)
 	// common[i][j] is the length of the longest common part of old[i:] and new[j:].
 	common := make([][]int32, len(old)+1)
 	for i := range common {
@@ -75,7 +77,7 @@ func middle(old, new []string) []DiffLine {
 	}
 	for i := len(old) - 1; i >= 0; i-- {
 		for j := len(new) - 1; j >= 0; j-- {
-			if old[i] == new[j] {
+			if was[i] == is[j] {
 				common[i][j] = common[i+1][j+1] + 1
 			} else {
 				common[i][j] = max(common[i+1][j], common[i][j+1])
@@ -86,7 +88,7 @@ func middle(old, new []string) []DiffLine {
 	i, j := 0, 0
 	for i < len(old) && j < len(new) {
 		switch {
-		case old[i] == new[j]:
+		case was[i] == is[j]:
 			out = append(out, DiffLine{' ', old[i]})
 			i++
 			j++
@@ -99,6 +101,25 @@ func middle(old, new []string) []DiffLine {
 		}
 	}
 	return append(out, replaced(old[i:], new[j:])...)
+}
+
+// lineNumbers gives equal lines the same number, so that comparing two does not depend
+// on how long they are.
+func lineNumbers(old, new []string) (was, is []int32) {
+	ids := make(map[string]int32, len(old)+len(new))
+	number := func(lines []string) []int32 {
+		out := make([]int32, len(lines))
+		for i, l := range lines {
+			id, ok := ids[l]
+			if !ok {
+				id = int32(len(ids))
+				ids[l] = id
+			}
+			out[i] = id
+		}
+		return out
+	}
+	return number(old), number(new)
 }
 
 func replaced(old, new []string) []DiffLine {

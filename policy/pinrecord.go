@@ -146,6 +146,7 @@ func (r *pinRecord) observe(tools []definition, now time.Time) (found map[string
 	for i := range tools {
 		here[tools[i].name] = true
 	}
+	left := r.left(here)
 	for i := range tools {
 		d := &tools[i]
 		if d.name == "" {
@@ -158,7 +159,7 @@ func (r *pinRecord) observe(tools []definition, now time.Time) (found map[string
 		}
 		p := r.Tools[d.name]
 		if p == nil {
-			p = r.pinNew(d, f, here, first, now)
+			p = r.pinNew(d, f, left, first, now)
 			if p == nil {
 				continue
 			}
@@ -199,20 +200,27 @@ func noteOfNew(p *pin) string {
 
 // pinNew pins a tool that was never seen. One without a canonical form cannot be
 // pinned: two readers would not agree on what it says.
-func (r *pinRecord) pinNew(d *definition, f *finding, here map[string]bool, first bool, now time.Time) *pin {
+// left has the names that earlier tools had, by what they were but for the name.
+func (r *pinRecord) pinNew(d *definition, f *finding, left map[string]string, first bool, now time.Time) *pin {
 	if d.canonicalize(); d.err != nil {
 		f.reason = "its definition can be read in more than one way: " + d.err.Error()
 		return nil
 	}
-	p := &pin{seen: d.seen(now), First: now, New: !first}
-	for _, name := range slices.Sorted(maps.Keys(r.Tools)) {
-		if !here[name] && r.Tools[name].Bare == d.bare {
-			p.From = name
-			break
-		}
-	}
+	p := &pin{seen: d.seen(now), First: now, New: !first, From: left[d.bare]}
 	r.Tools[d.name] = p
 	return p
+}
+
+// left returns the first name, of tools that are not here, for each definition
+// without its name.
+func (r *pinRecord) left(here map[string]bool) map[string]string {
+	out := map[string]string{}
+	for name, p := range r.Tools {
+		if old, ok := out[p.Bare]; !here[name] && (!ok || name < old) {
+			out[p.Bare] = name
+		}
+	}
+	return out
 }
 
 func (d *definition) seen(now time.Time) seen {
