@@ -16,6 +16,8 @@ type List struct {
 	TTL      time.Duration // shortest of all pages, 0 when the server did not say
 	Public   bool          // all pages are public
 	Received time.Time
+
+	left leftOut
 }
 
 // listKeys names the member that holds the items.
@@ -35,8 +37,9 @@ func listKey(method string) string {
 
 // List fetches all pages of tools/list, prompts/list, resources/list or
 // resources/templates/list. A cursor that comes twice and too many pages, items or
-// bytes are a protocol violation; an empty string is a cursor like any other. Tools
-// that may not be offered are left out, see [Conn.LearnTools].
+// bytes are a protocol violation; an empty string is a cursor like any other.
+// Definitions that exceed a limit are left out, and so are tools that may not be
+// offered, see [Conn.LearnTools].
 func (c *Conn) List(ctx context.Context, method string) (List, error) {
 	key := listKey(method)
 	if key == "" {
@@ -80,6 +83,7 @@ func (c *Conn) List(ctx context.Context, method string) (List, error) {
 		seen[string(cursor)] = true
 		params = jsonx.Set(nil, "cursor", cursor)
 	}
+	c.warnLeftOut(method, list.left)
 	if method == wire.MethodToolsList {
 		list.Items = c.LearnTools(list.Items)
 	}
@@ -100,6 +104,9 @@ func (l *List) add(result []byte, key string, first bool) error {
 	for e.Next() {
 		if jsonx.TypeOf(e.Value) != "object" {
 			continue // null entries and the like name nothing that could be used
+		}
+		if l.left.exceeds(key, e.Value) {
+			continue
 		}
 		l.Items = append(l.Items, e.Value)
 	}

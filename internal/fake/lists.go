@@ -116,7 +116,7 @@ func (s *Server) toolDefs() [][]byte {
 	if _, ok := s.sw.get("invalid-header-tools"); ok {
 		defs = append(defs, InvalidHeaderTools()...)
 	}
-	return defs
+	return append(defs, s.hostileTools()...)
 }
 
 // toolDef returns the definition of one tool, nil when there is none.

@@ -33,7 +33,7 @@ func (s *Server) dispatch(ctx context.Context, ex *exchange) ([]byte, error) {
 	case method == wire.MethodResourcesList:
 		return s.page(ex, "resources", resourceDefs(s.opts.Resources))
 	case method == wire.MethodTemplatesList:
-		return s.page(ex, "resourceTemplates", [][]byte{[]byte(`{"uriTemplate":"fake://item/{id}","name":"item"}`)})
+		return s.page(ex, "resourceTemplates", s.templateDefs())
 	case method == wire.MethodResourcesRead:
 		return s.readResource(ex)
 	case method == wire.MethodComplete:

@@ -28,7 +28,7 @@ const onCall = "tools/call"
 // Switches returns all switches, in the order of the documentation.
 func Switches() []Info {
 	var all []Info
-	for _, group := range [][]Info{lifeSwitches, frameSwitches, answerSwitches, listSwitches, noiseSwitches, floodSwitches, httpSwitches} {
+	for _, group := range [][]Info{lifeSwitches, frameSwitches, answerSwitches, listSwitches, definitionSwitches, noiseSwitches, floodSwitches, httpSwitches} {
 		all = append(all, group...)
 	}
 	return all

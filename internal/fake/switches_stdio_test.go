@@ -24,14 +24,15 @@ type stdioCase struct {
 }
 
 const (
-	legacyCall  = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
-	modernList  = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + modernMe + `}}`
-	okEcho      = `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"n\":9007199254740993}"}],"structuredContent":{"n":9007199254740993},"resultType":"complete"`
-	modernSlow  = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow","arguments":{"ms":1000},` + modernMe + `}}`
-	cancelTwo   = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`
-	listenLine  = `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + modernMe + `}}`
-	mutateLine  = `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"mutate",` + modernMe + `}}`
-	mutateLine7 = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"mutate",` + modernMe + `}}`
+	legacyCall      = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
+	modernTemplates = `{"jsonrpc":"2.0","id":2,"method":"resources/templates/list","params":{` + modernMe + `}}`
+	modernList      = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + modernMe + `}}`
+	okEcho          = `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"n\":9007199254740993}"}],"structuredContent":{"n":9007199254740993},"resultType":"complete"`
+	modernSlow      = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow","arguments":{"ms":1000},` + modernMe + `}}`
+	cancelTwo       = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`
+	listenLine      = `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + modernMe + `}}`
+	mutateLine      = `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"mutate",` + modernMe + `}}`
+	mutateLine7     = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"mutate",` + modernMe + `}}`
 )
 
 func stdioCases() []stdioCase {
@@ -84,6 +85,11 @@ func stdioCases() []stdioCase {
 		{sw: "duplicate-tools", send: []string{modernList}, want: []string{`"name":"echo"`, `"name":"echo"`}},
 		{sw: "lying-annotations", send: []string{modernList}, want: []string{`"name":"pay"`, `"readOnlyHint":true`}, never: []string{`"destructiveHint":true`}},
 		{sw: "invalid-header-tools", send: []string{modernList}, want: []string{`"x-mcp-header":"My Region"`}},
+		{sw: "quadratic-definition=2", send: []string{modernList}, want: []string{`"p1":{"required":["b","a"]}`}},
+		{sw: "deep-definition=3", send: []string{modernList}, want: []string{`"name":"deep"`, `{}}}}`}},
+		{sw: "huge-definition=1", send: []string{modernList}, want: []string{`"name":"huge","description":"aaaa`}},
+		{sw: "long-names=2", send: []string{modernList}, want: []string{`"name":"long_00000_nnn`, `"name":"long_00001_nnn`}},
+		{sw: "template-bomb=1", send: []string{modernTemplates}, want: []string{`"uriTemplate":"{x}a{x}a`}},
 		{sw: "ping", send: []string{initLine, legacyCall, `{"jsonrpc":"2.0","id":1,"result":{}}`}, want: []string{`"method":"ping"`, `"id":2,"result"`}},
 		{sw: "unknown-request", send: []string{initLine, legacyCall, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}`}, want: []string{`"method":"fake/unknown"`, `"id":2,"result"`}},
 		{sw: "notification-flood=3", want: []string{"noise", "noise", "noise", okEcho}},

@@ -1,8 +1,21 @@
 package limit
 
 // Limits on one tool, prompt or resource definition.
-const ()
+const (
+	DefinitionSize   = 1 << 20
+	DefinitionDepth  = 512
+	DefinitionValues = 50_000
+	NameSize         = 1 << 10
+	URISize          = 16 << 10
+)
 
 func definitionRows() []Row {
-	return nil
+	const leftOut = "the definition is left out of the list; the others stay usable"
+	return []Row{
+		{"DefinitionSize", "server", "size of one definition", DefinitionSize, "bytes", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
+		{"DefinitionDepth", "server", "nesting depth of one definition", DefinitionDepth, "", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
+		{"DefinitionValues", "server", "members and elements of one definition", DefinitionValues, "", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
+		{"NameSize", "server", "name of a tool or prompt", NameSize, "bytes", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
+		{"URISize", "server", "URI of a resource or template", URISize, "bytes", leftOut, "upstream.TestLongAddressesAreLeftOut"},
+	}
 }
