@@ -74,6 +74,11 @@ var bypasses = []struct {
 	{name: "escaped duplicate name", tool: "list_repos", params: `{"name":"list_repos","n\u0061me":"delete_repo"}`},
 	{name: "Name beside name", tool: "list_repos", params: `{"name":"list_repos","Name":"delete_repo"}`},
 	{name: "name with NUL beside name", tool: "list_repos", params: `{"name":"list_repos","name\u0000":"delete_repo"}`},
+	{name: "fullwidth name beside name", tool: "list_repos", params: `{"name":"list_repos","ｎame":"delete_repo"}`},
+	{name: "Cyrillic name beside name", tool: "list_repos", params: `{"name":"list_repos","nаme":"delete_repo"}`},
+	{name: "name with a blank beside name", tool: "list_repos", params: `{"name":"list_repos","name ":"delete_repo"}`},
+	{name: "name with a zero-width space beside name", tool: "list_repos", params: `{"name":"list_repos","na\u200bme":"delete_repo"}`},
+	{name: "fullwidth arguments beside arguments", tool: "list_repos", params: `{"name":"list_repos","arguments":{},"ａrguments":{"all":true}}`},
 	{name: "header and body differ", tool: "list_repos", params: `{"name":"delete_repo","arguments":{}}`},
 	{name: "header and body differ in case", tool: "list_repos", params: `{"name":"List_Repos"}`},
 	{name: "name is no text", tool: "list_repos", params: `{"name":["delete_repo"]}`},
@@ -177,7 +182,7 @@ func TestAllowRulesAreExact(t *testing.T) {
 // A tool call must not slip through as another method.
 func TestMethodBypass(t *testing.T) {
 	h, g := bypassGate(t)
-	for _, method := range []string{"Tools/Call", "tools/call ", "tools_call", "tools\u200b/call", "tools/cаll", "tools%2fcall", "TOOLS/CALL"} {
+	for _, method := range []string{"Tools/Call", "tools/call ", "tools_call", "tools\u200b/call", "tools/cаll", "tools%2fcall", "TOOLS/CALL", "tools//call", "/tools/call", "tools/call/", "tools/./call", "tools/x/../call", "ｔools/call", "tools\\call", "toolsCall"} {
 		var req Request
 		req.Method, req.Params = method, []byte(`{"name":"delete_repo"}`)
 		if _, err := g.Do(t.Context(), Caller{}, Key{Server: "github"}, req); err == nil {

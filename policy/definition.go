@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
 // definition is a tool as its server describes it. The whole of it is pinned,
@@ -95,7 +96,7 @@ func hidesText(text []byte) bool {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
 		joins := r == 0xFE0F && pictorial(before) || r == 0x200D && (pictorial(before) || before == 0xFE0F)
-		if hidden(r) && !joins {
+		if lookalike.Hidden(r) && !joins {
 			return true
 		}
 		before, text = r, text[n:]

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
 // Change is one difference between two definitions of a tool.
@@ -205,7 +206,7 @@ func (c Change) String() string {
 		return fmt.Sprintf("%s %s: %s", c.What(), c.Kind, visible(old+new, false))
 	}
 	// What looks the same must not be shown the same.
-	all := skeleton(old) == skeleton(new)
+	all := lookalike.Skeleton(old) == lookalike.Skeleton(new)
 	if !strings.Contains(old+new, "\n") && len(old)+len(new) < 60 {
 		return fmt.Sprintf("%s changed: %s → %s", c.What(), visible(old, all), visible(new, all))
 	}
@@ -230,7 +231,7 @@ func (c Change) Lines() []DiffLine {
 	default:
 		out = diffLines(strings.Split(old, "\n"), strings.Split(new, "\n"))
 	}
-	all := c.Kind == ChangeChanged && skeleton(old) == skeleton(new)
+	all := c.Kind == ChangeChanged && lookalike.Skeleton(old) == lookalike.Skeleton(new)
 	for i := range out {
 		out[i].Text = visible(out[i].Text, all)
 	}

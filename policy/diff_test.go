@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/usher-mcp/usher/internal/lookalike"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -101,7 +102,7 @@ func FuzzCompare(f *testing.F) {
 			t.Fatalf("%s and %s: hashes equal %v, changes %v", a, b, da.hash == db.hash, changes)
 		}
 		for _, c := range changes {
-			if strings.ContainsFunc(c.String(), hidden) {
+			if strings.ContainsFunc(c.String(), lookalike.Hidden) {
 				t.Fatalf("%q shows what is hidden", c)
 			}
 		}

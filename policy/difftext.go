@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
 // visible returns s with escapes for what would not show; with all, for every
@@ -22,7 +24,7 @@ func visible(s string, all bool) string {
 			b.WriteString(`\r`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case hidden(r), all && r >= utf8.RuneSelf:
+		case lookalike.Hidden(r), all && r >= utf8.RuneSelf:
 			fmt.Fprintf(&b, `\u{%04x}`, r)
 		default:
 			b.WriteRune(r)

@@ -217,14 +217,19 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 }
 
 // Do sends a request that is no tool call, if the caller may, and answers from the
-// cache where the server allowed it. A tools/call goes the way of Call.
+// cache where the server allowed it. A tools/call goes the way of Call. Methods and
+// members of params that only resemble those that decisions are made on are refused:
+// the server may read them as such.
 func (g *Gate) Do(ctx context.Context, c Caller, k Key, req Request) (Result, error) {
 	k = c.own(k)
-	switch {
-	case req.Method == wire.MethodToolsCall:
+	if req.Method == wire.MethodToolsCall {
 		return g.doCall(ctx, c, k, req)
-	case fold(req.Method) == fold(wire.MethodToolsCall):
-		return Result{}, wire.Errorf(wire.CodeMethodNotFound, "%q is no method; tools/call may have been meant", req.Method)
+	}
+	if werr := wire.CheckMethod(req.Method); werr != nil {
+		return Result{}, werr
+	}
+	if _, werr := req.Read.Params(req.Params); werr != nil {
+		return Result{}, werr
 	}
 	if g.opt.OnCall == nil {
 		return g.send(ctx, &c, k, req)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
 func TestGlob(t *testing.T) {
@@ -123,7 +125,7 @@ func FuzzFold(f *testing.F) {
 	f.Add("%zz%4\\\xff\u200b")
 	f.Fuzz(func(t *testing.T, s string) {
 		once := fold(s)
-		if strings.ContainsFunc(once, hidden) {
+		if strings.ContainsFunc(once, lookalike.Hidden) {
 			t.Fatalf("fold(%q) = %q hides something", s, once)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/lookalike"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -141,7 +142,7 @@ func TestEveryMutationIsNoticed(t *testing.T) {
 					return
 				}
 				d, err := g.Pins("").Diff(t.Context(), "s", "read_file")
-				if err != nil || len(d.Changes) == 0 || strings.ContainsFunc(d.String(), hidden) {
+				if err != nil || len(d.Changes) == 0 || strings.ContainsFunc(d.String(), lookalike.Hidden) {
 					t.Errorf("diff %q, %v", d, err)
 				}
 			})

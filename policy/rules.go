@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
 // Decision is the word of a program's own policy. A refusal without a reason
@@ -18,7 +20,7 @@ type Decision struct {
 
 // maxToolName bounds names, which go into headers, logs and memory. The
 // specification asks for at most 128 characters.
-const maxToolName = 1024
+const maxToolName = limit.NameSize
 
 // notAllowed is the reason when there are allow rules and none matches.
 const notAllowed = "no allow rule matches it"
@@ -225,7 +227,7 @@ func badNames(server, account, tool string) string {
 		return err.Error()
 	}
 	switch {
-	case strings.ContainsFunc(account, func(r rune) bool { return r == '/' || r == ' ' || hidden(r) || r == utf8.RuneError }):
+	case strings.ContainsFunc(account, func(r rune) bool { return r == '/' || r == ' ' || lookalike.Hidden(r) || r == utf8.RuneError }):
 		return "the account's name holds a blank, a slash or an invisible character"
 	case len(tool) > maxToolName:
 		return fmt.Sprintf("the tool's name is longer than %d bytes", maxToolName)

@@ -250,3 +250,50 @@ func TestMetaOfTheAgent(t *testing.T) {
 		t.Error("an unknown level is accepted")
 	}
 }
+
+// TestLookalikesAreNotPassedOn: what a lenient server may read as a guarded method or
+// member does not reach it at the endpoint of one server.
+func TestLookalikesAreNotPassedOn(t *testing.T) {
+	srv, s := serve(t, "s", fake.Options{})
+	w := start(t, []config.Server{srv}, Options{}, nil)
+	v := single1(t, w, "s")
+	for _, tt := range []struct {
+		method, params string
+		code           int64
+	}{
+		{"tools//call", `{"name":"pay","arguments":{}}`, wire.CodeMethodNotFound},
+		{"Tools/Call", `{"name":"pay","arguments":{}}`, wire.CodeMethodNotFound},
+		{"ｔools/call", `{"name":"pay","arguments":{}}`, wire.CodeMethodNotFound},
+		{"tools/./call", `{"name":"pay"}`, wire.CodeMethodNotFound},
+		{"resources//read", `{"uri":"fake://readme"}`, wire.CodeMethodNotFound},
+		{strings.Repeat("m", 200), `{}`, wire.CodeMethodNotFound},
+		{wire.MethodToolsCall, `{"name":"echo","ｎame":"pay","arguments":{}}`, wire.CodeInvalidParams},
+		{wire.MethodResourcesRead, `{"uri":"fake://readme","ｕri":"fake://other"}`, wire.CodeInvalidParams},
+		{wire.MethodPromptsGet, `{"name":"greet","name ":"other"}`, wire.CodeInvalidParams},
+		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"greet","ｎame":"other"},"argument":{"name":"a","value":""}}`, wire.CodeInvalidParams},
+		{"x/y", `{"name":"a","NAME":"b"}`, wire.CodeInvalidParams},
+	} {
+		for _, agent := range []Agent{modernAgent, legacyAgent} {
+			_, err := v.Do(t.Context(), agent, Request{Method: tt.method, Params: []byte(tt.params)})
+			var said *wire.Error
+			if !errors.As(err, &said) || said.Code != tt.code || strings.Contains(said.Message, "not found") {
+				t.Errorf("%s %s: %v, want code %d, and not from the server", tt.method, tt.params, err, tt.code)
+			}
+		}
+	}
+	for _, c := range s.Ledger().Calls("pay") {
+		t.Errorf("the server ran %+v", c)
+	}
+	// A method that resembles none is the server's own business, unless the token is
+	// for single tools.
+	_, err := v.Do(t.Context(), legacyAgent, Request{Method: "vendor/own", Params: []byte(`{}`)})
+	var said *wire.Error
+	if !errors.As(err, &said) || said.Code != wire.CodeMethodNotFound || !strings.Contains(said.Message, "not found") {
+		t.Errorf("vendor/own: %v, want the server's answer", err)
+	}
+	scoped := legacyAgent
+	scoped.Tools = []string{"s/echo"}
+	if _, err := v.Do(t.Context(), scoped, Request{Method: "vendor/own", Params: []byte(`{}`)}); w.kindOf(err) != KindDenied {
+		t.Errorf("vendor/own with a token for echo: %v", err)
+	}
+}

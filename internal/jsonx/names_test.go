@@ -1,7 +1,6 @@
 package jsonx
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,48 +38,4 @@ func TestDuplicate(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestLookalike(t *testing.T) {
-	known := []string{"id", "params", "taskId", "_meta"}
-	for key, want := range map[string]string{
-		"id": "", "params": "", "taskId": "", // itself
-		"ID": "id", "Id": "id", "iD": "id", "PARAMS": "params", "taskid": "taskId", "_Meta": "_meta",
-		"param\u017f": "params", "ta\u017f\u212aId": "taskId", "\u0130d": "id", "\u0131D": "id",
-		"id\x00": "id", "id\x00x": "id", "ID\x00": "id",
-		"": "", "\x00": "", "i": "", "idd": "", "meta": "", "param": "", "paramſſ": "", "ïd": "", "id ": "", "\xffd": "",
-	} {
-		if got := Lookalike([]byte(key), known); got != want {
-			t.Errorf("Lookalike(%q) = %q, want %q", key, got, want)
-		}
-	}
-}
-
-// FuzzLookalike holds the rule against the reader it protects from: whatever
-// encoding/json puts into a field, by a name that is not the field's, is one.
-func FuzzLookalike(f *testing.F) {
-	for _, s := range []string{"id", "ID", "param\u017f", "tas\u212aId", "\u0130d", "name\x00", "", "\xff"} {
-		f.Add(s)
-	}
-	known := []string{"id", "params", "taskId", "_meta"}
-	f.Fuzz(func(t *testing.T, key string) {
-		var v struct {
-			ID     int `json:"id"`
-			Params int `json:"params"`
-			TaskID int `json:"taskId"`
-			Meta   int `json:"_meta"`
-		}
-		if err := json.Unmarshal(fmt.Appendf(nil, `{%s:1}`, Quote(key)), &v); err != nil {
-			t.Fatal(err)
-		}
-		took := v.ID+v.Params+v.TaskID+v.Meta > 0
-		got := Lookalike([]byte(key), known)
-		itself := false
-		for _, k := range known {
-			itself = itself || k == key
-		}
-		if took && !itself && got == "" || itself && got != "" {
-			t.Fatalf("%q: encoding/json takes it %v, Lookalike says %q", key, took, got)
-		}
-	})
 }

@@ -9,6 +9,9 @@ const (
 	URISize          = 16 << 10
 )
 
+// MethodSize limits the name of a method.
+const MethodSize = 128
+
 func definitionRows() []Row {
 	const leftOut = "the definition is left out of the list; the others stay usable"
 	return []Row{
@@ -17,5 +20,6 @@ func definitionRows() []Row {
 		{"DefinitionValues", "server", "members and elements of one definition", DefinitionValues, "", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
 		{"NameSize", "server", "name of a tool or prompt", NameSize, "bytes", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
 		{"URISize", "server", "URI of a resource or template", URISize, "bytes", leftOut, "upstream.TestLongAddressesAreLeftOut"},
+		{"MethodSize", "client", "name of a method", MethodSize, "bytes", "the request is refused: method not found", "internal/wire.TestCheckMethod"},
 	}
 }

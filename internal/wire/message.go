@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
 // Kind tells what a message is.
@@ -49,7 +50,7 @@ var ErrBatch = errors.New("a JSON-RPC batch is not one message")
 
 // Parse reads an envelope in one pass. It refuses what two readers could
 // understand differently: duplicate members, members that resemble a known one
-// (see [jsonx.Lookalike]), invalid UTF-8, text around the object. A null in the
+// (see internal/lookalike), invalid UTF-8, text around the object. A null in the
 // place of params, or of the one of result and error that does not apply, counts as
 // absent: many encoders write the whole structure. Every error but [ErrBatch] is an
 // *EnvelopeError.
@@ -121,7 +122,7 @@ func (e *envelope) member(key, value []byte) (bad string) {
 }
 
 func (e *envelope) other(key []byte) (bad string) {
-	if known := jsonx.Lookalike(key, envelopeKeys[:]); known != "" {
+	if known := lookalike.Of(key, envelopeKeys[:]); known != "" {
 		return resembles(key, known)
 	}
 	for _, k := range e.others {

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
 // Methods of requests and notifications.
@@ -41,9 +43,6 @@ const (
 
 const methodTasksPrefix = "tasks/"
 
-// maxMethod bounds a method name, which goes into headers and logs.
-const maxMethod = 256
-
 // readMethod reads a method from valid JSON. Well-known methods cost no memory.
 func readMethod(raw []byte) (method, bad string) {
 	if jsonx.TypeOf(raw) != "string" {
@@ -52,7 +51,7 @@ func readMethod(raw []byte) (method, bad string) {
 	if s, ok := knownMethod(raw[1 : len(raw)-1]); ok {
 		return s, ""
 	}
-	if len(raw) > maxMethod {
+	if len(raw) > 2*limit.MethodSize {
 		return "", "method is longer than 256 bytes"
 	}
 	s, ok := jsonx.StrictText(raw)
@@ -65,6 +64,51 @@ func readMethod(raw []byte) (method, bad string) {
 		return "", "method has a control character"
 	}
 	return s, ""
+}
+
+// CheckMethod refuses a method that only resembles one of the protocol's: what is
+// decided for tools/call does not hold for tools//call or TOOLS/call, and a lenient
+// server may read the one as the other. Methods that nobody knows pass when they are
+// plain ASCII of a reasonable length. Well-known methods cost no memory.
+func CheckMethod(method string) *Error {
+	if KnownMethod(method) {
+		return nil
+	}
+	switch known := lookalike.Of([]byte(method), guardedMethods[:]); {
+	case known != "":
+		return Errorf(CodeMethodNotFound, "method %.60q can be taken for %q", method, known)
+	case len(method) > limit.MethodSize:
+		return Errorf(CodeMethodNotFound, "the method has more than %d bytes", limit.MethodSize)
+	case !plainMethod(method):
+		return Errorf(CodeMethodNotFound, "method %.60q is not plain ASCII", method)
+	}
+	return nil
+}
+
+// plainMethod reports whether a method is made of the characters that methods have,
+// and has no part that a reader of paths would leave out.
+func plainMethod(method string) bool {
+	for i := range len(method) {
+		c := method[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case c == '_', c == '-', c == '.', c == '$', c == ':':
+		case c == '/' && i > 0 && i < len(method)-1 && method[i+1] != '/':
+		default:
+			return false
+		}
+	}
+	return method != "" && !strings.Contains("/"+method+"/", "/../") && !strings.Contains("/"+method+"/", "/./")
+}
+
+// guardedMethods are the methods of requests and notifications that something is
+// decided by, here or at a server.
+var guardedMethods = [...]string{
+	MethodInitialize, MethodPing, MethodDiscover, MethodListen, MethodToolsList, MethodToolsCall, MethodPromptsList, MethodPromptsGet,
+	MethodResourcesList, MethodTemplatesList, MethodResourcesRead, MethodSubscribe, MethodUnsubscribe, MethodComplete, MethodSetLevel,
+	MethodElicit, MethodSample, MethodRoots, MethodNotifyInit, MethodNotifyCancel, MethodNotifyProgress, MethodNotifyMessage,
+	MethodNotifyTools, MethodNotifyPrompts, MethodNotifyRes, MethodNotifyUpdated, MethodNotifyRoots, MethodNotifyListenOK, MethodNotifyElicited,
+	"tasks/get", "tasks/list", "tasks/result", "tasks/cancel", "tasks/update",
 }
 
 func control(r rune) bool { return r < 0x20 || r == 0x7f }

@@ -2,9 +2,12 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
 // Params are the members of a request's params that a host must know. The rest is
@@ -19,7 +22,7 @@ type Params struct {
 	Retry     bool   // carries inputResponses or requestState
 }
 
-var paramKeys = [...]string{"name", "uri", "taskId", "arguments", "_meta", "cursor", "inputResponses", "requestState"}
+var paramKeys = [...]string{"name", "uri", "taskId", "arguments", "_meta", "cursor", "inputResponses", "requestState", "ref"}
 
 // ReadParams reads the members that policy and routing decide on. Duplicates and
 // lookalikes of them are refused, and so are duplicates in `_meta`: the server
@@ -38,7 +41,7 @@ func ReadParams(params []byte) (Params, *Error) {
 	for m.Next() {
 		k := paramIndex(m.Key)
 		if k < 0 {
-			if known := jsonx.Lookalike(m.Key, paramKeys[:]); known != "" {
+			if known := lookalike.Of(m.Key, paramKeys[:]); known != "" {
 				return Params{}, Errorf(CodeInvalidParams, "params: %s", resembles(m.Key, known))
 			}
 			continue
@@ -109,16 +112,36 @@ func (p *Params) set(key string, value []byte) (bad string) {
 		p.Meta = value
 	case "cursor":
 		p.Cursor = value
+	case "ref":
+		return checkRef(value)
 	default:
 		p.Retry = true
 	}
 	return bad
 }
 
+var refKeys = [...]string{"type", "name", "uri"}
+
+// checkRef says what is wrong with what a completion refers to, "" when nothing is.
+// It is guarded like params themselves: name and uri say whose completion it is.
+func checkRef(ref []byte) (bad string) {
+	for m := jsonx.Object(ref); m.Next(); {
+		if known := lookalike.Of(m.Key, refKeys[:]); known != "" {
+			return "is ambiguous: " + resembles(m.Key, known)
+		}
+	}
+	if name, dup := jsonx.Duplicate(ref); dup {
+		return "is ambiguous: " + twice([]byte(name))
+	}
+	return ""
+}
+
 // decisive reads a string that decisions are made on.
 func decisive(value []byte) (text, bad string) {
 	text, ok := jsonx.StrictText(value)
 	switch {
+	case ok && len(text) > limit.URISize:
+		return "", fmt.Sprintf("has %d bytes, more than %d", len(text), limit.URISize)
 	case ok:
 		return text, ""
 	case jsonx.TypeOf(value) != "string":
