@@ -1,11 +1,14 @@
 package policy
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/test/need"
 )
 
@@ -89,7 +92,9 @@ func TestPinsAreMadeInLinearTime(t *testing.T) {
 			}
 			now := time.Now()
 			for _, list := range [...][]definition{first, second, first} {
-				rec.observe(list, now)
+				if _, _, _, err := rec.observe(t.Context(), list, now); err != nil {
+					t.Error(err)
+				}
 			}
 			if _, err := rec.encode(); err != nil {
 				t.Error(err)
@@ -110,4 +115,58 @@ func TestPatternsAreMatchedInLinearTime(t *testing.T) {
 		name := strings.Repeat("%C3%A9\u00e9\uff41", n)
 		return func() { fold(name) }
 	})
+}
+
+// TestPinsOfOneServerAreLimited: a server that lists other tools every time does not
+// make its record grow without end, and what cannot be pinned is blocked.
+func TestPinsOfOneServerAreLimited(t *testing.T) {
+	rec, err := decodePins(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range limit.PinnedTools {
+		rec.Tools[fmt.Sprint("old", i)] = &pin{}
+	}
+	kept := newDefinition([]byte(`{"name":"old7"}`))
+	rec.Tools["old7"] = &pin{seen: seen{Raw: kept.sum}}
+	found, _, _, err := rec.observe(t.Context(), []definition{kept, newDefinition([]byte(`{"name":"one more"}`))}, time.Now())
+	if err != nil || len(rec.Tools) != limit.PinnedTools {
+		t.Errorf("%d tools are pinned: %v", len(rec.Tools), err)
+	}
+	if f := found["one more"]; f == nil || !f.blocks() {
+		t.Errorf("a tool without a pin may be called: %+v", f)
+	}
+	if f := found["old7"]; f == nil || f.blocks() {
+		t.Errorf("a tool that is what it was is blocked: %+v", f)
+	}
+}
+
+// TestNotesOfOneListAreLimited: a server that renames all its tools does not fill the
+// log.
+func TestNotesOfOneListAreLimited(t *testing.T) {
+	heard := 0
+	h := newFakeHost(simpleTool("first"))
+	g := openGate(t, h, nil, &Options{OnNote: func(Key, Note) { heard++ }})
+	var notes []Note
+	for i := range 10 * limit.NotesPerList {
+		notes = append(notes, Note{Tool: fmt.Sprint("tool", i), Kind: NoteNew})
+	}
+	g.tell(Key{Server: "s"}, notes)
+	if heard != limit.NotesPerList {
+		t.Errorf("%d notes, want %d", heard, limit.NotesPerList)
+	}
+}
+
+// TestListsAreNotReadForNobody: work on a list ends when the caller has left.
+func TestListsAreNotReadForNobody(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	rec, err := decodePins(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := []definition{newDefinition([]byte(`{"name":"a"}`)), newDefinition([]byte(`{"name":"b"}`))}
+	cancel()
+	if _, _, _, err := rec.observe(ctx, tools, time.Now()); !errors.Is(err, context.Canceled) || len(rec.Tools) != 0 {
+		t.Errorf("%d tools were read: %v", len(rec.Tools), err)
+	}
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // pinRecord is what is kept about the tools of one server (and account): one
@@ -138,8 +140,9 @@ const (
 )
 
 // observe compares a list of tools with the pins, pins what is new, and notes
-// what changed. It says whether the record has to be written.
-func (r *pinRecord) observe(tools []definition, now time.Time) (found map[string]*finding, notes []Note, write bool) {
+// what changed. It says whether the record has to be written. It ends early with ctx,
+// and the record must not be written then.
+func (r *pinRecord) observe(ctx context.Context, tools []definition, now time.Time) (found map[string]*finding, notes []Note, write bool, err error) {
 	first := len(r.Tools) == 0
 	found = make(map[string]*finding, len(tools))
 	here := make(map[string]bool, len(tools))
@@ -148,6 +151,9 @@ func (r *pinRecord) observe(tools []definition, now time.Time) (found map[string
 	}
 	left := r.left(here)
 	for i := range tools {
+		if ctx.Err() != nil {
+			return nil, nil, false, context.Cause(ctx)
+		}
 		d := &tools[i]
 		if d.name == "" {
 			continue // it cannot be called
@@ -188,7 +194,7 @@ func (r *pinRecord) observe(tools []definition, now time.Time) (found map[string
 			p.Pending, write = nil, true // it is again what was pinned
 		}
 	}
-	return found, notes, write
+	return found, notes, write, nil
 }
 
 func noteOfNew(p *pin) string {
@@ -204,6 +210,10 @@ func noteOfNew(p *pin) string {
 func (r *pinRecord) pinNew(d *definition, f *finding, left map[string]string, first bool, now time.Time) *pin {
 	if d.canonicalize(); d.err != nil {
 		f.reason = "its definition can be read in more than one way: " + d.err.Error()
+		return nil
+	}
+	if len(r.Tools) >= limit.PinnedTools {
+		f.reason = fmt.Sprintf("the server has had %d other tools, and no more are pinned", len(r.Tools))
 		return nil
 	}
 	p := &pin{seen: d.seen(now), First: now, New: !first, From: left[d.bare]}

@@ -380,8 +380,12 @@ func TestPinsWriteOncePerList(t *testing.T) {
 
 func FuzzDecodePins(f *testing.F) {
 	rec, _ := decodePins(nil)
-	rec.observe([]definition{newDefinition([]byte(mutant)), newDefinition([]byte(described("a", "x")))}, time.Unix(0, 0))
-	rec.observe([]definition{newDefinition([]byte(described("a", "y")))}, time.Unix(1, 0))
+	if _, _, _, err := rec.observe(f.Context(), []definition{newDefinition([]byte(mutant)), newDefinition([]byte(described("a", "x")))}, time.Unix(0, 0)); err != nil {
+		f.Fatal(err)
+	}
+	if _, _, _, err := rec.observe(f.Context(), []definition{newDefinition([]byte(described("a", "y")))}, time.Unix(1, 0)); err != nil {
+		f.Fatal(err)
+	}
 	data, err := rec.encode()
 	if err != nil {
 		f.Fatal(err)

@@ -295,7 +295,10 @@ func (g *Gate) build(ctx context.Context, sc *accountState, k Key, c host.Catalo
 	if old != nil && old != not && old.mode == mode && old.sameList(c) {
 		return old, nil
 	}
-	set := newToolset(c, mode, old)
+	set, err := newToolset(ctx, c, mode, old)
+	if err != nil {
+		return nil, err
+	}
 	if mode != config.PinsOff {
 		if err := g.observe(ctx, sc, k, set); err != nil {
 			return nil, err
@@ -307,9 +310,12 @@ func (g *Gate) build(ctx context.Context, sc *accountState, k Key, c host.Catalo
 
 // newToolset reads the definitions; those that have not changed since old are
 // taken from it with their hashes.
-func newToolset(c host.Catalog, mode string, old *toolset) *toolset {
+func newToolset(ctx context.Context, c host.Catalog, mode string, old *toolset) (*toolset, error) {
 	set := &toolset{mode: mode, list: c.Tools, at: c.At, named: make(map[string]*knownTool, len(c.Tools))}
 	for i, raw := range c.Tools {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		known := &knownTool{}
 		if old != nil && i < len(old.tools) && bytes.Equal(old.tools[i].raw, raw) {
 			known.definition = old.tools[i].definition
@@ -322,15 +328,17 @@ func newToolset(c host.Catalog, mode string, old *toolset) *toolset {
 			set.named[known.name] = known
 		}
 	}
-	return set
+	return set, nil
 }
 
 // observe compares the set with the pins in the store, in one read and at most one
-// write. Calls go on with the record as last read while the store is away.
-func (g *Gate) observe(ctx context.Context, sc *accountState, k Key, set *toolset) error {
+// write. Calls go on with the record as last read while the store is away. The store
+// is not left in the middle of a write when the asker leaves, but definitions are then
+// read no further.
+func (g *Gate) observe(asker context.Context, sc *accountState, k Key, set *toolset) error {
 	key := vault.Key{Kind: vault.KindPin, Principal: sc.id.principal, Name: scopeName(sc.id.server, sc.id.account)}
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	base, err := g.basePins(ctx, sc)
+	base, err := g.basePins(asker, sc)
 	if err != nil {
 		return err
 	}
@@ -346,17 +354,23 @@ func (g *Gate) observe(ctx context.Context, sc *accountState, k Key, set *toolse
 			seeded = rec.startFrom(base, set) || seeded
 		}
 		write := false
-		if notes, write = set.compare(rec, now); !write && !seeded {
+		if notes, write, err = set.compare(asker, rec, now); err != nil {
+			return nil, err
+		}
+		if !write && !seeded {
 			return nil, errNothing
 		}
 		return rec.encode()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(asker), storeTimeout)
 	defer cancel()
 	rec, err := vault.Update(ctx, g.store, key, observe)
 	if errors.Is(err, vault.ErrCorrupt) {
 		g.opt.Log.Warn("the pins of a server were damaged and are taken anew", "server", key.Name, "error", err)
 		rec, err = vault.Update(ctx, g.store, key, observe) // the damaged record was set aside
+	}
+	if err != nil && !errors.Is(err, errNothing) && asker.Err() != nil {
+		return err
 	}
 	if err == nil {
 		sc.pins = rec.Data
@@ -390,12 +404,15 @@ func (g *Gate) basePins(ctx context.Context, sc *accountState) (*pinRecord, erro
 }
 
 // compare fills in what the record says about each tool.
-func (t *toolset) compare(rec *pinRecord, now time.Time) (notes []Note, write bool) {
+func (t *toolset) compare(ctx context.Context, rec *pinRecord, now time.Time) (notes []Note, write bool, err error) {
 	defs := make([]definition, len(t.tools))
 	for i, known := range t.tools {
 		defs[i] = known.definition
 	}
-	found, notes, write := rec.observe(defs, now)
+	found, notes, write, err := rec.observe(ctx, defs, now)
+	if err != nil {
+		return nil, false, err
+	}
 	for i, known := range t.tools {
 		known.definition = defs[i]
 		known.finding = finding{}
@@ -403,10 +420,15 @@ func (t *toolset) compare(rec *pinRecord, now time.Time) (notes []Note, write bo
 			known.finding = *f
 		}
 	}
-	return notes, write
+	return notes, write, nil
 }
 
+// tell logs what changed in a list; a server may change it all, again and again.
 func (g *Gate) tell(k Key, notes []Note) {
+	if more := len(notes) - limit.NotesPerList; more > 0 {
+		notes = notes[:limit.NotesPerList]
+		defer g.opt.Log.Info("more tools are new or changed", "server", scopeName(k.Server, k.Account), "count", more)
+	}
 	for _, n := range notes {
 		g.opt.Log.Info("a tool is "+n.Kind, "server", scopeName(k.Server, k.Account), "tool", n.Tool, "from", n.From)
 		if g.opt.OnNote != nil {

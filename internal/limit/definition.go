@@ -9,6 +9,12 @@ const (
 	URISize          = 16 << 10
 )
 
+// Limits on what many definitions can cost together.
+const (
+	PinnedTools  = 50_000
+	NotesPerList = 100
+)
+
 // MethodSize limits the name of a method.
 const MethodSize = 128
 
@@ -20,6 +26,8 @@ func definitionRows() []Row {
 		{"DefinitionValues", "server", "members and elements of one definition", DefinitionValues, "", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
 		{"NameSize", "server", "name of a tool or prompt", NameSize, "bytes", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
 		{"URISize", "server", "URI of a resource or template", URISize, "bytes", leftOut, "upstream.TestLongAddressesAreLeftOut"},
+		{"PinnedTools", "server", "tools pinned for one server", PinnedTools, "", "further tools are blocked: they have no pin", "policy.TestPinsOfOneServerAreLimited"},
+		{"NotesPerList", "server", "log lines and events about one list", NotesPerList, "", "the rest is one line with their count", "policy.TestNotesOfOneListAreLimited"},
 		{"MethodSize", "client", "name of a method", MethodSize, "bytes", "the request is refused: method not found", "internal/wire.TestCheckMethod"},
 	}
 }
