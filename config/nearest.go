@@ -4,21 +4,45 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
+// longestSuggested is how long a name may be, in bytes, that is compared.
+const longestSuggested = 256
+
 // Nearest returns up to three candidates that differ from name by a slip of
-// the fingers, the closest first.
+// the fingers, the closest first. Of very many candidates it compares those that come
+// first.
 func Nearest(name string, candidates []string) []string {
 	type scored struct {
 		name string
 		dist int
 	}
+	if len(name) > longestSuggested {
+		return nil
+	}
 	var close []scored
 	low := strings.ToLower(name)
-	limit := max(1, len([]rune(name))/3)
+	length := utf8.RuneCountInString(low)
+	slips := max(1, length/3)
+	budget := limit.SuggestionSteps
 	for _, c := range candidates {
-		d := distance(low, strings.ToLower(c))
-		if d <= limit || (len(low) >= 3 && strings.HasPrefix(strings.ToLower(c), low)) {
+		if len(c) > longestSuggested {
+			continue
+		}
+		other := strings.ToLower(c)
+		more := utf8.RuneCountInString(other) - length
+		d := max(more, -more) // the distance is no less than that
+		if d <= slips {
+			budget -= length * (length + more)
+			d = distance(low, other)
+		}
+		if budget -= len(other); budget <= 0 {
+			break
+		}
+		if d <= slips || (len(low) >= 3 && strings.HasPrefix(other, low)) {
 			close = append(close, scored{c, d})
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
-// need is how much of a server a verb uses.
-type need uint8
+// needs is how much of a server a verb uses.
+type needs uint8
 
 const (
 	// needServer: that the server exists for the caller. Enough to list its tools.
-	needServer need = iota + 1
+	needServer needs = iota + 1
 	// needTool: one tool, by name.
 	needTool
 	// needWhole: more than single tools, see Scope.Whole.
@@ -24,7 +24,7 @@ const (
 
 // methods says what each method of a client needs. What is not listed needs the
 // whole server. A test compares the table with the methods of internal/wire.
-var methods = map[string]need{
+var methods = map[string]needs{
 	wire.MethodToolsList:     needServer,
 	wire.MethodToolsCall:     needTool,
 	wire.MethodPromptsList:   needWhole,
@@ -44,7 +44,7 @@ var methods = map[string]need{
 	wire.MethodSetLevel: needServer,
 }
 
-func needOf(method string) need {
+func needOf(method string) needs {
 	if n, ok := methods[method]; ok {
 		return n
 	}
@@ -57,7 +57,7 @@ func needOf(method string) need {
 //
 // What does not exist for the caller is an [UnknownError], the same as for a name
 // that nobody uses; what the rules forbid is a [DeniedError].
-func (g *Gate) allow(ctx context.Context, c *Caller, k Key, n need, tool string) (string, error) {
+func (g *Gate) allow(ctx context.Context, c *Caller, k Key, n needs, tool string) (string, error) {
 	state := g.accounts.find(k)
 	if !g.exists(ctx, k, state) {
 		return "", g.unknownServer(c, k, false)
@@ -67,7 +67,7 @@ func (g *Gate) allow(ctx context.Context, c *Caller, k Key, n need, tool string)
 
 // allowExisting is allow for an account of which it does not matter whether it
 // exists yet.
-func (g *Gate) allowExisting(ctx context.Context, c *Caller, k Key, n need, tool string, state *accountState) (string, error) {
+func (g *Gate) allowExisting(ctx context.Context, c *Caller, k Key, n needs, tool string, state *accountState) (string, error) {
 	if !c.Scope.server(k.Server, k.Account) {
 		return "", g.unknownServer(c, k, true)
 	}

@@ -58,7 +58,10 @@ func TestEveryMethodHasARule(t *testing.T) {
 }
 
 func TestScopedListsAreBounded(t *testing.T) {
-	set := newToolset(Catalog{Tools: [][]byte{[]byte(simpleTool("a"))}}, "off", nil)
+	set, err := newToolset(t.Context(), Catalog{Tools: [][]byte{[]byte(simpleTool("a"))}}, "off", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := compileRules(config.Settings{}, nil)
 	k := Key{Server: "s"}
 	for i := range limit.ScopedLists + 10 {

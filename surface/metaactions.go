@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -170,24 +169,33 @@ func (m *meta) listTools(ctx context.Context, a Agent, in input) (string, bool) 
 	if problem != "" {
 		return problem, true
 	}
-	names := snap.toolNames[src.label]
-	if len(names) == 0 {
+	text := toolLines(snap, src)
+	if text == "" {
 		return src.label + " offers no tools.", false
 	}
+	if src.listing.Stale {
+		text += "\n(last known; the server has not been asked again yet)"
+	}
+	return strings.TrimSuffix(text, "\n"), false
+}
+
+// toolLines names the tools of a server, each on a line with its title.
+func toolLines(snap *snapshot, src *source) string {
+	titles := make(map[string]string, len(src.listing.Tools))
+	for _, t := range src.listing.Tools {
+		if _, twice := titles[t.Name]; !twice { // only the first could be used
+			titles[t.Name] = titleOf(t.Definition)
+		}
+	}
 	var b strings.Builder
-	for _, name := range names {
+	for _, name := range snap.toolNames[src.label] {
 		b.WriteString(name)
-		if t, ok := src.tool(name); ok {
-			if title := titleOf(t.Definition); title != "" {
-				b.WriteString(" - " + title)
-			}
+		if title := titles[name]; title != "" {
+			b.WriteString(" - " + title)
 		}
 		b.WriteByte('\n')
 	}
-	if src.listing.Stale {
-		b.WriteString("\n(last known; the server has not been asked again yet)")
-	}
-	return strings.TrimSuffix(b.String(), "\n"), false
+	return b.String()
 }
 
 // describeTool answers with the definition, to the byte as the server sent it.
@@ -200,7 +208,7 @@ func (m *meta) describeTool(ctx context.Context, a Agent, in input) (string, boo
 	switch {
 	case ok && t.Blocked:
 		return fmt.Sprintf("%s/%s is blocked: its definition has changed since it was approved. A person has to review it.", src.label, in.tool), true
-	case !ok || !slices.Contains(snap.toolNames[src.label], in.tool):
+	case !ok || !snap.hasTool(src, in.tool):
 		return noTool(snap, src, in.tool), true
 	}
 	return string(t.Definition), false
@@ -241,7 +249,7 @@ func (m *meta) callTool(ctx context.Context, a Agent, r Request, in input) ([]by
 	}
 	snap := m.lookup(ctx, a, func(s *snapshot) bool {
 		src := s.by[in.server]
-		return src != nil && slices.Contains(s.toolNames[src.label], in.tool)
+		return src != nil && s.hasTool(src, in.tool)
 	})
 	src := snap.by[in.server]
 	if src == nil {
@@ -249,7 +257,7 @@ func (m *meta) callTool(ctx context.Context, a Agent, r Request, in input) ([]by
 		_ = m.s.gate.Enter(ctx, a.who, policy.Key{Server: server, Account: account}, wire.MethodToolsCall, in.tool) // as below
 		return textResult(a, noServer(snap, in.server), true), nil
 	}
-	if src.known && !slices.Contains(snap.toolNames[src.label], in.tool) {
+	if src.known && !snap.hasTool(src, in.tool) {
 		if t, ok := src.tool(in.tool); !ok || !t.Blocked {
 			_ = m.s.gate.Enter(ctx, a.who, src.key, wire.MethodToolsCall, in.tool) // records a refusal; the agent learns only that there is no such tool
 			return textResult(a, noTool(snap, src, in.tool), true), nil

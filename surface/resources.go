@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
@@ -23,9 +24,15 @@ func (snap *snapshot) addResources() {
 	snap.resources = newList("resources", nil, asEntries(all, "uri"), freshness{})
 }
 
+// addTemplates lists all templates; addresses are compared with as many of a server as
+// the limit says.
 func (snap *snapshot) addTemplates() {
 	all := snap.gather(wire.MethodTemplatesList, "uriTemplate")
+	count := map[*source]int{}
 	for _, a := range all {
+		if count[a.src]++; count[a.src] > limit.Templates {
+			continue
+		}
 		snap.patterns = append(snap.patterns, pattern{parseTemplate(a.name), a.target})
 	}
 	snap.templates = newList("resourceTemplates", nil, asEntries(all, "uriTemplate"), freshness{})

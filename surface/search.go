@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	limits "github.com/usher-mcp/usher/internal/limit"
 )
 
 // Document is one tool to be found.
@@ -94,7 +95,11 @@ func (x *Index) Search(query string, limit int) []Hit {
 		limit = DefaultLimit
 	}
 	asked := map[string]bool{}
-	eachWord(query, func(w []byte) { asked[string(stem(w))] = true })
+	eachWord(query, func(w []byte) {
+		if len(asked) < limits.QueryWords {
+			asked[string(stem(w))] = true
+		}
+	})
 	scores := make([]float64, len(x.hits))
 	var touched []int32
 	for _, w := range slices.Sorted(maps.Keys(asked)) {

@@ -287,6 +287,12 @@ func (s *Surface) recent(ctx context.Context, a Agent) *snapshot {
 
 func (a *Agent) snapshotKey() snapshotKey { return snapshotKey{a.Principal, a.who.Scope.Key()} }
 
+// hasTool reports whether a tool of a server is shown.
+func (snap *snapshot) hasTool(src *source, name string) bool {
+	_, ok := slices.BinarySearch(snap.toolNames[src.label], name)
+	return ok
+}
+
 // tool finds a tool of a server by the name it is listed under.
 func (src *source) tool(name string) (policy.Tool, bool) {
 	for _, t := range src.listing.Tools {

@@ -11,8 +11,11 @@ const (
 
 // Limits on what many definitions can cost together.
 const (
-	PinnedTools  = 50_000
-	NotesPerList = 100
+	PinnedTools     = 50_000
+	NotesPerList    = 100
+	Templates       = 1_000
+	SuggestionSteps = 2 << 20
+	QueryWords      = 32
 )
 
 // MethodSize limits the name of a method.
@@ -28,6 +31,9 @@ func definitionRows() []Row {
 		{"URISize", "server", "URI of a resource or template", URISize, "bytes", leftOut, "upstream.TestLongAddressesAreLeftOut"},
 		{"PinnedTools", "server", "tools pinned for one server", PinnedTools, "", "further tools are blocked: they have no pin", "policy.TestPinsOfOneServerAreLimited"},
 		{"NotesPerList", "server", "log lines and events about one list", NotesPerList, "", "the rest is one line with their count", "policy.TestNotesOfOneListAreLimited"},
+		{"Templates", "server", "resource templates of one server that addresses are compared with", Templates, "", "further templates are listed and not compared with", "surface.TestTemplatesAreLimited"},
+		{"SuggestionSteps", "server", "steps to find names that may have been meant", SuggestionSteps, "", "names that come later are not suggested", "surface.TestSuggestionsAreLimited"},
+		{"QueryWords", "client", "words of one search", QueryWords, "", "further words are not looked up", "surface.TestQueriesAreLimited"},
 		{"MethodSize", "client", "name of a method", MethodSize, "bytes", "the request is refused: method not found", "internal/wire.TestCheckMethod"},
 	}
 }

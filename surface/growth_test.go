@@ -1,0 +1,97 @@
+package surface
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/test/need"
+)
+
+// bigSource is a server with n tools, resources and templates.
+func bigSource(n int) source {
+	src := source{Server: Server{Name: "s"}, label: "s", known: true}
+	for i := range n {
+		def := fmt.Appendf(nil, `{"name":"tool%d","description":"Tool number %d","inputSchema":{"properties":{"p%d":{}}}}`, i, i, i)
+		src.listing.Tools = append(src.listing.Tools, policy.Tool{Server: "s", Name: fmt.Sprint("tool", i), Own: fmt.Sprint("tool", i), Definition: def})
+		src.listing.Prompts = append(src.listing.Prompts, def)
+		src.listing.Resources = append(src.listing.Resources, fmt.Appendf(nil, `{"uri":"a://%d"}`, i))
+		src.listing.Templates = append(src.listing.Templates, fmt.Appendf(nil, `{"uriTemplate":"a://%d/{x}"}`, i))
+	}
+	return src
+}
+
+func TestSnapshotsAreMadeInLinearTime(t *testing.T) {
+	need.Linear(t, 300, func(n int) func() {
+		src := bigSource(n)
+		return func() { newSnapshot([]source{src}, false, naming{"__"}, false).index() }
+	})
+	need.Linear(t, 1000, func(n int) func() {
+		snap := newSnapshot([]source{bigSource(n)}, false, naming{"__"}, false)
+		return func() { toolLines(snap, &snap.sources[0]) }
+	})
+}
+
+// TestTemplatesAreLimited: a list of resource templates, and each of them, costs a
+// bounded time for every address that is looked up.
+func TestTemplatesAreLimited(t *testing.T) {
+	src := bigSource(limit.Templates + 500)
+	snap := newSnapshot([]source{src}, false, naming{"__"}, false)
+	if len(snap.patterns) != limit.Templates {
+		t.Errorf("%d templates are matched, want %d", len(snap.patterns), limit.Templates)
+	}
+	for _, text := range []string{"{x}a", "{x}", "a{x}", "{x", "{}a{"} {
+		need.Linear(t, 2000, func(n int) func() {
+			p, uri := parseTemplate(strings.Repeat(text, n)+"b"), strings.Repeat("a", 4*n)
+			return func() { parseTemplate(strings.Repeat(text, n)); p.matches(uri) }
+		})
+	}
+}
+
+// TestSuggestionsAreLimited: a wrong name costs about the same, however many tools
+// there are and however long their names.
+func TestSuggestionsAreLimited(t *testing.T) {
+	for _, length := range []int{50, 100, 1000} {
+		var names []string
+		for i := range 50_000 {
+			names = append(names, fmt.Sprintf("%05d%s", i, strings.Repeat("n", length-5)))
+		}
+		steps := suggestionSteps(strings.Repeat("x", length), names)
+		if most := limit.SuggestionSteps + 100*100; steps > most {
+			t.Errorf("%d steps for names of %d, want at most %d", steps, length, most)
+		}
+		need.Linear(t, 1000, func(n int) func() {
+			return func() {
+				nearest(strings.Repeat("x", 10*n), names[:1000])
+				config.Nearest(strings.Repeat("x", 10*n), names[:1000])
+			}
+		})
+	}
+	if got := nearest("tool7x", []string{"other", "tool7"}); len(got) != 1 || got[0] != "tool7" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func suggestionSteps(name string, candidates []string) int {
+	b := stepBudget{left: limit.SuggestionSteps}
+	nearestWithin(&b, name, candidates)
+	return limit.SuggestionSteps - b.left
+}
+
+// TestQueriesAreLimited: words beyond the limit are not looked up.
+func TestQueriesAreLimited(t *testing.T) {
+	var words []string
+	for i := range limit.QueryWords {
+		words = append(words, fmt.Sprint("w", i))
+	}
+	x := NewIndex([]Document{{Server: "s", Tool: "needle"}})
+	if hits := x.Search(strings.Join(words[1:], " ")+" needle", 1); len(hits) != 1 {
+		t.Error("a word within the limit is not looked up")
+	}
+	if hits := x.Search(strings.Join(words, " ")+" needle", 1); len(hits) != 0 {
+		t.Error("a word beyond the limit is looked up")
+	}
+}
