@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/policy"
 )
@@ -34,8 +35,10 @@ type reading struct {
 	done      chan struct{} // closed when it has ended
 	ended     time.Time     // zero while it runs
 	err       error
-	abandoned bool // somebody waited for it in vain: nobody else does
-	again     bool // the list has changed meanwhile
+	abandoned bool      // somebody waited for it in vain: nobody else does
+	again     bool      // the list has changed meanwhile
+	begun     bool      // the server has been asked, or is about to be
+	paid      time.Time // see nextTurn
 }
 
 // now, as the pause of read, means that the list has changed this moment.
@@ -47,21 +50,54 @@ func (s *Surface) read(k policy.Key, method string, pause time.Duration) *readin
 	s.readings.mu.Lock()
 	defer s.readings.mu.Unlock()
 	id := readingKey{k, method}
-	if r := s.readings.all[id]; r != nil {
+	r := &reading{done: make(chan struct{})}
+	if old := s.readings.all[id]; old != nil {
 		switch {
-		case r.ended.IsZero():
-			r.again = r.again || pause == now
-			return r
-		case time.Since(r.ended) < pause:
+		case old.ended.IsZero():
+			old.again = old.again || pause == now && old.begun
+			return old
+		case time.Since(old.ended) < pause:
 			return nil
 		}
+		r.paid = old.paid
 	}
-	r := &reading{done: make(chan struct{})}
-	if !s.spawn(func() { s.finish(id, r, s.readNow(s.life, k, method)) }) {
+	var wait time.Duration
+	if pause == now {
+		r.paid, wait = nextTurn(r.paid, time.Now())
+	}
+	if !s.spawn(func() { s.finish(id, r, s.readAfter(wait, id, r)) }) {
 		return nil
 	}
 	s.readings.put(id, r)
 	return r
+}
+
+// nextTurn says how long a reading that a server asks for has to wait: a few in a row
+// do not, more than that one interval each. paid is until when turns are used up.
+func nextTurn(paid, at time.Time) (time.Time, time.Duration) {
+	if paid.Before(at) {
+		paid = at
+	}
+	paid = paid.Add(limit.RelistInterval)
+	return paid, max(0, paid.Sub(at)-limit.RelistBurst*limit.RelistInterval)
+}
+
+// readAfter reads a list when its turn has come. What is said to have changed until
+// then needs no further reading.
+func (s *Surface) readAfter(wait time.Duration, id readingKey, r *reading) error {
+	if wait > 0 {
+		turn := time.NewTimer(wait)
+		defer turn.Stop()
+		select {
+		case <-turn.C:
+		case <-s.life.Done():
+			return context.Cause(s.life)
+		}
+	}
+	s.readings.mu.Lock()
+	r.begun = true
+	s.readings.mu.Unlock()
+	return s.readNow(s.life, id.key, id.method)
 }
 
 // maxReadings bounds what is remembered about readings that have ended.
@@ -85,7 +121,7 @@ func (s *Surface) finish(id readingKey, r *reading, err error) {
 	s.readings.mu.Unlock()
 	close(r.done)
 	if again {
-		s.read(id.key, id.method, 0)
+		s.read(id.key, id.method, now)
 	}
 	s.wake()
 }

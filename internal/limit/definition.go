@@ -1,5 +1,7 @@
 package limit
 
+import "time"
+
 // Limits on one tool, prompt or resource definition.
 const (
 	DefinitionSize   = 1 << 20
@@ -16,6 +18,8 @@ const (
 	Templates       = 1_000
 	SuggestionSteps = 2 << 20
 	QueryWords      = 32
+	RelistBurst     = 5
+	RelistInterval  = 2 * time.Second
 )
 
 // MethodSize limits the name of a method.
@@ -34,6 +38,8 @@ func definitionRows() []Row {
 		{"Templates", "server", "resource templates of one server that addresses are compared with", Templates, "", "further templates are listed and not compared with", "surface.TestTemplatesAreLimited"},
 		{"SuggestionSteps", "server", "steps to find names that may have been meant", SuggestionSteps, "", "names that come later are not suggested", "surface.TestSuggestionsAreLimited"},
 		{"QueryWords", "client", "words of one search", QueryWords, "", "further words are not looked up", "surface.TestQueriesAreLimited"},
+		{"RelistBurst", "server", "readings of a list that its notifications cause at once", RelistBurst, "", "further ones wait for their turn, and many notifications cause one", "surface.TestChangesAreReadAtALimitedRate"},
+		{"RelistInterval", "server", "time between further readings", RelistInterval, "", "notifications until then cause one reading", "surface.TestTurns"},
 		{"MethodSize", "client", "name of a method", MethodSize, "bytes", "the request is refused: method not found", "internal/wire.TestCheckMethod"},
 	}
 }
