@@ -15,7 +15,7 @@ import (
 // changed is not asked all the time, and no snapshot is made all the time.
 func TestChangesAreReadAtALimitedRate(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`)
 	listen(t, single1(t, w, "s"), modernAgent, Subscription{Tools: true})
 	w.listening(t, 1)

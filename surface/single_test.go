@@ -255,7 +255,7 @@ func TestMetaOfTheAgent(t *testing.T) {
 // member does not reach it at the endpoint of one server.
 func TestLookalikesAreNotPassedOn(t *testing.T) {
 	srv, s := serve(t, "s", fake.Options{})
-	w := start(t, []config.Server{srv}, Options{}, nil)
+	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
 	for _, tt := range []struct {
 		method, params string

@@ -30,11 +30,7 @@ func (c *Conn) requestHeader(method string, p *wire.Params) http.Header {
 	if table == nil {
 		return h
 	}
-	for _, hp := range (*table)[p.Name] {
-		if v, ok := hp.Value(p.Arguments); ok {
-			h.Set(hp.Header(), v)
-		}
-	}
+	wire.HeaderValues((*table)[p.Name], p.Arguments, func(hp wire.HeaderParam, value string) { h.Set(hp.Header(), value) })
 	return h
 }
 

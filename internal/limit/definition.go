@@ -18,6 +18,7 @@ const (
 	Templates       = 1_000
 	SuggestionSteps = 2 << 20
 	QueryWords      = 32
+	HeaderPathDepth = 8
 	RelistBurst     = 5
 	RelistInterval  = 2 * time.Second
 )
@@ -40,6 +41,7 @@ func definitionRows() []Row {
 		{"QueryWords", "client", "words of one search", QueryWords, "", "further words are not looked up", "surface.TestQueriesAreLimited"},
 		{"RelistBurst", "server", "readings of a list that its notifications cause at once", RelistBurst, "", "further ones wait for their turn, and many notifications cause one", "surface.TestChangesAreReadAtALimitedRate"},
 		{"RelistInterval", "server", "time between further readings", RelistInterval, "", "notifications until then cause one reading", "surface.TestTurns"},
+		{"HeaderPathDepth", "server", "depth of an argument that is mirrored in a header", HeaderPathDepth, "", "the tool is left out of the list", "internal/wire.TestHeaderPathsAreLimited"},
 		{"MethodSize", "client", "name of a method", MethodSize, "bytes", "the request is refused: method not found", "internal/wire.TestCheckMethod"},
 	}
 }

@@ -17,10 +17,7 @@ import (
 
 // poisons are the ways in which the bad server is bad: switches of the fake server,
 // and "legacy" for one that speaks the legacy protocol only.
-var poisons = []struct {
-	sw   string
-	http bool
-}{
+var poisons = append([]poison{
 	{"silent", false},
 	{"crash-loop=3", false},
 	{"exit-on-start", false},
@@ -51,6 +48,12 @@ var poisons = []struct {
 	{"list-bomb=512", true},
 	{"list-bomb=512", false},
 	{"legacy big-session-id=200", true},
+}, definitionPoisons...)
+
+// poison is one way to be bad.
+type poison struct {
+	sw   string
+	http bool
 }
 
 const (

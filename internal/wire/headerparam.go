@@ -28,6 +28,59 @@ func (h HeaderParam) Value(arguments []byte) (string, bool) {
 			return "", false
 		}
 	}
+	return headerValue(raw)
+}
+
+// fewHeaders is up to how many headers it is faster to look for each by itself.
+const fewHeaders = 4
+
+// HeaderValues calls set with all headers that have a value for the given arguments.
+// Many of them are found in one reading of the arguments, whose size the client
+// chooses while the server chooses their number.
+func HeaderValues(params []HeaderParam, arguments []byte, set func(h HeaderParam, value string)) {
+	if len(params) > fewHeaders {
+		headerValues(params, 0, arguments, set)
+		return
+	}
+	for _, h := range params {
+		if v, ok := h.Value(arguments); ok {
+			set(h, v)
+		}
+	}
+}
+
+// headerValues reads the object obj, which lies depth names deep in the arguments.
+func headerValues(params []HeaderParam, depth int, obj []byte, set func(h HeaderParam, value string)) {
+	byKey := map[string][]HeaderParam{}
+	for _, h := range params {
+		if len(h.Path) > depth {
+			byKey[h.Path[depth]] = append(byKey[h.Path[depth]], h)
+		}
+	}
+	values := make(map[string][]byte, len(byKey))
+	for m := jsonx.Object(obj); m.Next(); {
+		if byKey[string(m.Key)] == nil {
+			continue
+		}
+		if _, twice := values[string(m.Key)]; twice {
+			values[string(m.Key)] = nil
+			continue
+		}
+		values[string(m.Key)] = m.Value
+	}
+	for key, raw := range values {
+		for _, h := range byKey[key] {
+			if v, ok := headerValue(raw); ok && len(h.Path) == depth+1 {
+				set(h, v)
+			}
+		}
+		if jsonx.TypeOf(raw) == "object" {
+			headerValues(byKey[key], depth+1, raw, set)
+		}
+	}
+}
+
+func headerValue(raw []byte) (string, bool) {
 	switch jsonx.TypeOf(raw) {
 	case "string":
 		s, ok := jsonx.StrictText(raw)

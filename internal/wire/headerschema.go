@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 const headerKey = "x-mcp-header"
@@ -154,6 +155,8 @@ func (w *headerWalk) annotation(header, typ json.Token, reachable bool) {
 		w.fail("of %s is on type %.60q; only string, integer and boolean can travel in a header", w.where(), fmt.Sprint(typ))
 	case w.seen[lower]:
 		w.fail("%.60q is used twice", name)
+	case len(w.path) > limit.HeaderPathDepth:
+		w.fail("%.60q stands on a property %d levels deep, more than %d", name, len(w.path), limit.HeaderPathDepth)
 	case len(w.found) == maxHeaderParams:
 		w.fail("stands on more than %d properties", maxHeaderParams)
 	default:
