@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
@@ -18,10 +19,16 @@ func (s *session) ask(ctx context.Context, out outlet, method string, params []b
 	}
 	reply := make(chan wire.Message, 1)
 	s.mu.Lock()
+	full := len(s.asked) >= limit.SessionQuestions
 	s.next++
 	id := s.next
-	s.asked[id] = reply
+	if !full {
+		s.asked[id] = reply
+	}
 	s.mu.Unlock()
+	if full {
+		return nil, wire.Errorf(wire.CodeInternal, "too many questions of servers wait for an answer of the client")
+	}
 	defer func() {
 		s.mu.Lock()
 		delete(s.asked, id)

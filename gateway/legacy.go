@@ -11,17 +11,10 @@ import (
 
 // postBatch serves a batch, which one revision has.
 func (g *Gateway) postBatch(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, body []byte) {
-	parts, err := wire.SplitBatch(body)
+	messages, err := splitBatch(body)
 	if err != nil {
 		g.unreadable(w, err)
 		return
-	}
-	messages := make([]wire.Message, len(parts))
-	for i, part := range parts {
-		if messages[i], err = wire.Parse(part); err != nil {
-			g.unreadable(w, err)
-			return
-		}
 	}
 	g.count.legacy.Add(1)
 	g.postLegacy(w, r, id, e, messages, true)
@@ -152,45 +145,6 @@ func (g *Gateway) finish(s *session, p *reply, m *wire.Message, a answer) {
 	if sent && p.track != nil {
 		s.tracks.end(p.track)
 	}
-}
-
-// answerBatch runs the requests of a batch side by side.
-func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []*wire.Message) {
-	done := make(chan []byte, len(requests))
-	life := lifetimeOf(r.Context())
-	for _, m := range requests {
-		if !g.spawn(func() {
-			a := s.serve(m, p, life)
-			if a.none {
-				done <- nil
-				return
-			}
-			done <- a.append(nil, m.ID)
-		}) {
-			done <- nil
-		}
-	}
-	var all []byte
-	for range requests {
-		select {
-		case one := <-done:
-			if one == nil {
-				continue
-			}
-			all = append(append(all, ','), one...)
-		case <-r.Context().Done():
-			if !p.refuse(tokenEnded(r.Context())) {
-				p.leave()
-			}
-			return
-		}
-	}
-	if all == nil {
-		p.finish(http.StatusAccepted, nil)
-		return
-	}
-	all[0] = '['
-	p.finish(http.StatusOK, append(all, ']'))
 }
 
 // get opens the stream for what belongs to no request.

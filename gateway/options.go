@@ -120,6 +120,7 @@ type Gateway struct {
 	limits   limits
 	sessions sessions
 	parked   parking
+	held     heldBytes
 	headers  headerTables
 	finished completions
 	count    counters

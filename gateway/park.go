@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -26,6 +28,8 @@ type call struct {
 	done      chan struct{} // closed when result and err are set
 	result    []byte
 	err       error
+	begun     time.Time
+	held      *heldBytes
 	room      func() bool // whether one more call may be parked
 	expiry    *time.Timer // while it is parked; guarded by parking
 
@@ -36,6 +40,7 @@ type call struct {
 	token     []byte     // that request's progress token
 	level     string
 	open      []*question
+	size      int // of their params
 	questions int
 	round     int
 }
@@ -57,7 +62,7 @@ var (
 func (g *Gateway) runParkable(ctx context.Context, q *request) answer {
 	c := &call{
 		id: rand.Text(), principal: q.agent.Principal, subject: q.subject(), caps: q.agent.Capabilities,
-		asked: make(chan struct{}, 1), done: make(chan struct{}),
+		asked: make(chan struct{}, 1), done: make(chan struct{}), begun: time.Now(), held: &g.held,
 		room: func() bool { return g.parked.room(q.agent.Principal) },
 	}
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -172,21 +177,13 @@ func (c *call) ask(ctx context.Context, method string, params []byte) ([]byte, *
 	if bad := canAnswer(c.caps, method, params); bad != nil {
 		return nil, bad
 	}
-	c.mu.Lock()
-	first := c.questions == 0
-	c.mu.Unlock()
-	if first && !c.room() {
-		return nil, wire.Errorf(wire.CodeInternal, "too many calls wait for an answer of their agent")
-	}
 	if jsonx.TypeOf(params) != "object" {
 		params = []byte("{}")
 	}
-	qn := &question{method: method, params: params, answer: make(chan []byte, 1)}
-	c.mu.Lock()
-	c.questions++
-	qn.key = "q" + strconv.Itoa(c.questions)
-	c.open = append(c.open, qn)
-	c.mu.Unlock()
+	qn, bad := c.addQuestion(method, params)
+	if bad != nil {
+		return nil, bad
+	}
 	c.poke()
 	select {
 	case result := <-qn.answer:
@@ -195,6 +192,35 @@ func (c *call) ask(ctx context.Context, method string, params []byte) ([]byte, *
 		c.drop(qn)
 		return nil, wire.Errorf(wire.CodeInternal, "%v", context.Cause(ctx))
 	}
+}
+
+// addQuestion holds a question until it is answered, if it is within the limits.
+func (c *call) addQuestion(method string, params []byte) (*question, *wire.Error) {
+	room := c.room() // not under mu: parking locks calls
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case len(c.open) >= limit.CallQuestions, c.questions >= limit.CallQuestionsTotal:
+		return nil, wire.Errorf(wire.CodeInternal, "the server asks too many questions during one call")
+	case c.size+len(params) > limit.CallQuestionBytes:
+		return nil, wire.Errorf(wire.CodeInternal, "the questions of the server are too large")
+	case c.questions == 0 && !room, !c.held.take(c.principal, len(params)):
+		return nil, wire.Errorf(wire.CodeInternal, "too many calls wait for an answer of their agent")
+	}
+	c.questions++
+	c.size += len(params)
+	qn := &question{
+		key: "q" + strconv.Itoa(c.questions), method: method, answer: make(chan []byte, 1),
+		params: bytes.Clone(params), // without the rest of the message
+	}
+	c.open = append(c.open, qn)
+	return qn, nil
+}
+
+// letGo no longer holds a question; it needs mu.
+func (c *call) letGo(qn *question) {
+	c.size -= len(qn.params)
+	c.held.give(c.principal, len(qn.params))
 }
 
 func (c *call) poke() {
@@ -210,6 +236,7 @@ func (c *call) drop(qn *question) {
 	for i, o := range c.open {
 		if o == qn {
 			c.open = append(c.open[:i:i], c.open[i+1:]...)
+			c.letGo(qn)
 			return
 		}
 	}
@@ -261,6 +288,7 @@ func (g *Gateway) resume(ctx context.Context, q *request, st state) answer {
 	for _, qn := range c.open {
 		if r, ok := jsonx.Get(responses, qn.key); ok && jsonx.TypeOf(r) == "object" {
 			qn.answer <- r
+			c.letGo(qn)
 		} else {
 			left = append(left, qn) // to be asked again
 		}

@@ -3,6 +3,8 @@ package gateway
 import (
 	"sync"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // parking holds the calls that wait for a retry, for a bounded time and in bounded
@@ -48,7 +50,8 @@ func (p *parking) add(c *call) bool {
 	}
 	p.calls[c.id] = c
 	p.of[c.principal]++
-	c.expiry = time.AfterFunc(p.ttl, func() { p.expire(c) })
+	left := limit.CallLifetime - time.Since(c.begun)
+	c.expiry = time.AfterFunc(min(p.ttl, max(left, 0)), func() { p.expire(c) })
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -60,7 +61,10 @@ func wantsInput(result []byte) bool {
 func (s *session) answers(ctx context.Context, out outlet, questions []byte) ([]byte, error) {
 	responses := []byte("{")
 	m := jsonx.Object(questions)
-	for m.Next() {
+	for n := 0; m.Next(); n++ {
+		if n == limit.CallQuestionsTotal {
+			return nil, wire.Errorf(wire.CodeInternal, "the server asks more than %d questions at once", n)
+		}
 		method := jsonx.GetText(m.Value, "method")
 		params := s.question(method, member(m.Value, "params"))
 		result, bad := s.ask(ctx, out, method, params)

@@ -24,6 +24,7 @@ type session struct {
 	ctx    context.Context // ends with the session
 	cancel context.CancelCauseFunc
 	old    bool // of the transport of 2024-11-05
+	inbox  inbox
 	// Guarded by sessions:
 	timer   *time.Timer // idle
 	greeted bool        // an old one has had its handshake
@@ -164,11 +165,7 @@ func (s *session) take(m *wire.Message) {
 	case wire.MethodNotifyCancel:
 		s.cancelled(m.Params)
 	default:
-		s.g.spawn(func() { // a server that does not read must not hold up the agent
-			if err := s.end.view.Notify(s.ctx, s.as(), m.Method, m.Params); err != nil {
-				s.g.opt.Log.Debug("a notification of an agent was not passed on", "method", m.Method, "error", err)
-			}
-		})
+		s.notified(m)
 	}
 }
 

@@ -99,7 +99,7 @@ func (p *pipe) line(line []byte) {
 // batch takes a batch apart, which one revision has. The answers need not come
 // together.
 func (p *pipe) batch(line []byte) {
-	parts, err := wire.SplitBatch(line)
+	messages, err := splitBatch(line)
 	s := p.legacy()
 	if err == nil && (s == nil || s.agent.Version != wire.V20250326) {
 		err = wire.ErrBatch
@@ -109,8 +109,8 @@ func (p *pipe) batch(line []byte) {
 		p.answer(appendError(nil, id, bad))
 		return
 	}
-	for _, part := range parts {
-		p.line(part)
+	for i := range messages {
+		p.message(&messages[i])
 	}
 }
 

@@ -1,8 +1,54 @@
 package limit
 
+import "time"
+
 // Limits on what a client of the gateway can send or hold open.
-const ()
+const (
+	// BatchMessages is how many messages a batch of protocol 2025-03-26 may have.
+	BatchMessages = 100
+	// BatchWorkers is how many requests of one batch run at once.
+	BatchWorkers = 8
+	// BatchAnswerBytes is how large the answers to one batch may be together.
+	BatchAnswerBytes = 16 << 20
+
+	// SessionNotifications is how many notifications of a client wait to be passed on.
+	SessionNotifications = 32
+	// SessionNotificationsPerSecond is how many of them a session may send.
+	SessionNotificationsPerSecond = 50
+	// NotificationBytes is how large one of them may be.
+	NotificationBytes = 64 << 10
+
+	// CallQuestions is how many questions of a server a call holds unanswered.
+	CallQuestions = 16
+	// CallQuestionsTotal is how many questions a server may ask during one call.
+	CallQuestionsTotal = 256
+	// CallQuestionBytes is how large the unanswered questions of a call may be together.
+	CallQuestionBytes = 4 << 20
+	// CallLifetime is how long a call that was suspended may take in all.
+	CallLifetime = time.Hour
+	// SessionQuestions is how many questions of servers a session holds unanswered.
+	SessionQuestions = 64
+
+	// HeldBytes is what the gateway holds for clients that do not read or are away.
+	HeldBytes = 64 << 20
+	// HeldBytesPerPrincipal is one principal's share of them.
+	HeldBytesPerPrincipal = 32 << 20
+)
 
 func clientRows() []Row {
-	return nil
+	return []Row{
+		{"BatchMessages", "client", "messages of one batch (protocol 2025-03-26)", BatchMessages, "", "the batch is refused with HTTP 400", "gateway.TestBatchIsBounded"},
+		{"BatchWorkers", "client", "requests of one batch that run at once", BatchWorkers, "", "the others wait; each takes one of the principal's slots", "gateway.TestBatchWorkers"},
+		{"BatchAnswerBytes", "client", "answers to one batch", BatchAnswerBytes, "bytes", "further answers are replaced with an error", "gateway.TestBatchIsBounded"},
+		{"SessionNotifications", "client", "notifications of a session that wait to be passed on", SessionNotifications, "", "further ones are dropped", "gateway.TestNotificationQueueIsBounded"},
+		{"SessionNotificationsPerSecond", "client", "notifications of a session per second", SessionNotificationsPerSecond, "", "further ones are dropped", "gateway.TestNotificationRateIsLimited"},
+		{"NotificationBytes", "client", "one notification that is passed on", NotificationBytes, "bytes", "it is dropped", "gateway.TestUnknownNotificationsAreDropped"},
+		{"CallQuestions", "server", "unanswered questions of a server during one call", CallQuestions, "", "further ones are answered with an error", "gateway.TestQuestionsAreBounded"},
+		{"CallQuestionsTotal", "server", "questions of a server during one call", CallQuestionsTotal, "", "further ones are answered with an error", "gateway.TestQuestionsOfACallAreBounded"},
+		{"CallQuestionBytes", "server", "unanswered questions of one call", CallQuestionBytes, "bytes", "further ones are answered with an error", "gateway.TestQuestionBytesAreBounded"},
+		{"CallLifetime", "server", "time that a suspended call may take in all", CallLifetime, "", "the call is cancelled", "gateway.TestSuspendedCallEnds"},
+		{"SessionQuestions", "server", "unanswered questions of servers in one session", SessionQuestions, "", "further ones are answered with an error", "gateway.TestSessionQuestionsAreBounded"},
+		{"HeldBytes", "server and client", "questions, queued messages and replay buffers of clients that do not read or are away", HeldBytes, "bytes", "further questions are answered with an error, other messages are dropped", "gateway.TestHeldBytes"},
+		{"HeldBytesPerPrincipal", "server and client", "of these, for one principal", HeldBytesPerPrincipal, "bytes", "as above", "gateway.TestHeldBytes"},
+	}
 }

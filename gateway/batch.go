@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// splitBatch takes a batch apart, which one revision has.
+func splitBatch(body []byte) ([]wire.Message, error) {
+	parts, err := wire.SplitBatch(body)
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) > limit.BatchMessages {
+		return nil, wire.Errorf(wire.CodeInvalidRequest, "the batch has %d messages; at most %d are accepted", len(parts), limit.BatchMessages)
+	}
+	messages := make([]wire.Message, len(parts))
+	for i, part := range parts {
+		if messages[i], err = wire.Parse(part); err != nil {
+			return nil, err
+		}
+	}
+	return messages, nil
+}
+
+// batch is the requests of one POST while they run.
+type batch struct {
+	s        *session
+	p        *reply
+	requests []*wire.Message
+	life     lifetime
+
+	mu      sync.Mutex // guards what follows
+	next    int        // the first request that did not start
+	left    bool       // the client left, and nothing else starts
+	answers []byte
+}
+
+// answerBatch runs the requests of a batch, a few at once. Each takes a slot of the
+// principal until it ends, also when the client left before: the first worker has
+// the slot of the POST, and there are others as long as there are slots.
+func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []*wire.Message) {
+	if !g.enterWork() {
+		p.leave()
+		return
+	}
+	defer g.wg.Done()
+	b := &batch{s: s, p: p, requests: requests, life: lifetimeOf(r.Context())}
+	defer context.AfterFunc(r.Context(), func() {
+		b.stop()
+		if !p.refuse(tokenEnded(r.Context())) {
+			p.leave()
+		}
+	})()
+	var workers sync.WaitGroup
+	for range min(len(requests), limit.BatchWorkers) - 1 {
+		u := g.limits.call(s.agent.Principal)
+		if u == nil {
+			break
+		}
+		workers.Go(func() {
+			defer u.calls.Add(-1)
+			b.work()
+		})
+	}
+	b.work()
+	workers.Wait()
+	if b.answers == nil {
+		p.finish(http.StatusAccepted, nil)
+		return
+	}
+	b.answers[0] = '['
+	p.finish(http.StatusOK, append(b.answers, ']'))
+}
+
+func (b *batch) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left = true
+}
+
+// work serves one request after the other until none is left.
+func (b *batch) work() {
+	for m := b.take(); m != nil; m = b.take() {
+		if a := b.s.serve(m, b.p, b.life); !a.none {
+			b.add(a, m.ID)
+		}
+	}
+}
+
+func (b *batch) take() *wire.Message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left || b.next == len(b.requests) {
+		return nil
+	}
+	b.next++
+	return b.requests[b.next-1]
+}
+
+// add keeps an answer until all are there.
+func (b *batch) add(a answer, id wire.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.answers)+len(a.result) > limit.BatchAnswerBytes {
+		a = failure(wire.CodeInternal, "the answers to this batch are too large together; send the request alone")
+	}
+	b.answers = a.append(append(b.answers, ','), id)
+}
