@@ -16,6 +16,8 @@ import (
 	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // OAuth lets in whoever brings a JWT of an OIDC issuer that was made for us. It is
@@ -23,6 +25,8 @@ import (
 type OAuth struct {
 	opt  OAuthOptions
 	base string // without a slash at its end
+
+	keys issuerKeys
 
 	mu       sync.Mutex // guards what follows
 	verifier *oidc.IDTokenVerifier
@@ -73,14 +77,17 @@ func (o *OAuth) Authenticate(ctx context.Context, r *http.Request) (Identity, er
 	if !ok {
 		return Identity{}, o.refuse(r, http.StatusUnauthorized, "", "a bearer token is needed")
 	}
-	if strings.Count(text, ".") != 2 {
+	if len(text) > limit.TokenBytes || strings.Count(text, ".") != 2 {
 		return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the token is no JWT")
 	}
-	verifier, err := o.keys(ctx)
+	verifier, err := o.discover(ctx)
 	if err != nil {
 		return Identity{}, fmt.Errorf("ask issuer %s: %w", o.opt.Issuer, err)
 	}
 	token, err := verifier.Verify(oidc.ClientContext(ctx, o.opt.Client), text)
+	if err != nil && o.keys.missing() {
+		return Identity{}, fmt.Errorf("ask issuer %s for its keys: %w", o.opt.Issuer, err)
+	}
 	if err != nil {
 		var expired *oidc.TokenExpiredError
 		if errors.As(err, &expired) {
@@ -122,9 +129,9 @@ func (o *OAuth) credential(subject string, claims map[string]json.RawMessage, sc
 	return "jwt:" + hex.EncodeToString(sum[:16])
 }
 
-// keys returns what signatures are checked with. A failed issuer is not asked for
+// discover returns what signatures are checked with. A failed issuer is not asked for
 // every request.
-func (o *OAuth) keys(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+func (o *OAuth) discover(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock() // one asks, the others wait for the same answer
 	if o.verifier != nil {
@@ -133,14 +140,14 @@ func (o *OAuth) keys(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	if time.Since(o.failed) < retryIssuer {
 		return nil, errors.New("it did not answer a moment ago")
 	}
-	// The provider keeps the context for fetching keys later.
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), o.opt.Client), o.opt.Issuer)
 	if err != nil {
 		o.failed = time.Now()
 		return nil, err
 	}
 	// The audience is checked against the endpoint, which the library cannot know.
-	o.verifier = provider.Verifier(&oidc.Config{SkipClientIDCheck: true})
+	forKeys := oidc.ClientContext(context.Background(), o.keys.client(o.opt.Client))
+	o.verifier = provider.VerifierContext(forKeys, &oidc.Config{SkipClientIDCheck: true})
 	return o.verifier, nil
 }
 

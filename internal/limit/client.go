@@ -33,6 +33,14 @@ const (
 	HeldBytes = 64 << 20
 	// HeldBytesPerPrincipal is one principal's share of them.
 	HeldBytesPerPrincipal = 32 << 20
+
+	// IssuerKeysInterval is how often an issuer is asked for its keys, whatever tokens
+	// come.
+	IssuerKeysInterval = 10 * time.Second
+	// IssuerKeysBytes is how large its keys may be.
+	IssuerKeysBytes = 1 << 20
+	// TokenBytes is how large a bearer token may be.
+	TokenBytes = 12 << 10
 )
 
 func clientRows() []Row {
@@ -50,5 +58,8 @@ func clientRows() []Row {
 		{"SessionQuestions", "server", "unanswered questions of servers in one session", SessionQuestions, "", "further ones are answered with an error", "gateway.TestSessionQuestionsAreBounded"},
 		{"HeldBytes", "server and client", "questions, queued messages and replay buffers of clients that do not read or are away", HeldBytes, "bytes", "further questions are answered with an error, other messages are dropped", "gateway.TestHeldBytes"},
 		{"HeldBytesPerPrincipal", "server and client", "of these, for one principal", HeldBytesPerPrincipal, "bytes", "as above", "gateway.TestHeldBytes"},
+		{"IssuerKeysInterval", "client", "time between two requests for an issuer's keys (tokens with an unknown key id)", IssuerKeysInterval, "", "the token is checked against the known keys", "gateway.TestForgedTokensFetchKeysSeldom"},
+		{"IssuerKeysBytes", "authorization server", "keys of an issuer", IssuerKeysBytes, "bytes", "the keys are not used", "gateway.TestLargeKeySetIsRefused"},
+		{"TokenBytes", "client", "a bearer token", TokenBytes, "bytes", "it is refused with HTTP 401", "gateway.TestLargeTokenIsRefused"},
 	}
 }
