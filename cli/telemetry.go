@@ -55,7 +55,7 @@ func (a *app) serveTelemetry(ctx context.Context, addr string, g *gateway.Gatewa
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = srv.Serve(l) // ends with Close
+		_ = srv.Serve(g.LimitConns(l)) // ends with Close
 	}()
 	a.note("metrics on http://%s/metrics", l.Addr())
 	return func() {

@@ -140,6 +140,14 @@ func bearer(r *http.Request) (string, bool) {
 
 // identify says who sent a request, or answers it.
 func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) (Identity, bool) {
+	id, ok := g.whoSent(w, r)
+	if c := connOf(r.Context()); ok && c != nil && !c.known.Load() {
+		c.table.authenticated(c, id.Principal)
+	}
+	return id, ok
+}
+
+func (g *Gateway) whoSent(w http.ResponseWriter, r *http.Request) (Identity, bool) {
 	if g.opt.Auth == nil {
 		return Identity{Principal: localPrincipal}, true
 	}

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -40,7 +41,7 @@ const (
 	DefaultParkTime    = 10 * time.Minute
 	DefaultKeepAlive   = 15 * time.Second
 	DefaultGrace       = 10 * time.Second
-	DefaultMaxConns    = 4096
+	DefaultMaxConns    = limit.Connections
 )
 
 // Options steer a Gateway. The zero value serves everybody on this machine.
@@ -82,7 +83,8 @@ type Options struct {
 	// Grace is how long requests under way may go on after [Gateway.Serve] was
 	// told to end. Default 10s.
 	Grace time.Duration
-	// MaxConns bounds the connections that Serve accepts at once. Default 4096.
+	// MaxConns bounds the connections that Serve keeps at once, a quarter of them
+	// before anybody has authenticated. Default 4096.
 	MaxConns int
 	// Log hears warnings. Default: discard.
 	Log *slog.Logger

@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/gateway/internal/http1"
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // Bounds of a connection before there is a request to speak of.
 const (
-	headerTimeout  = 5 * time.Second
+	headerTimeout  = limit.HeaderTime
 	idleTimeout    = 2 * time.Minute
-	maxHeaderBytes = 16 << 10
+	maxHeaderBytes = limit.HeaderBytes
 )
 
 // NewServer returns the HTTP server for a handler that holds the gateway's: with
 // the bounds that keep slow or hostile peers from using it up.
 func (g *Gateway) NewServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		DisableGeneralOptionsHandler: true,
+		Handler: whileBusy(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		DisableGeneralOptionsHandler: true, ConnContext: withConn,
 	}
 }
 
@@ -41,7 +42,7 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener, h http.Handler) err
 		h.ServeHTTP(w, r)
 	})))
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(limitListener(l, g.opt.MaxConns)) }()
+	go func() { failed <- srv.Serve(g.LimitConns(l)) }()
 	var err error
 	select {
 	case err = <-failed:
@@ -62,49 +63,5 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener, h http.Handler) err
 	}
 	<-failed
 	under.Wait()
-	return err
-}
-
-// limitListener keeps the number of connections bounded: further ones wait to be
-// accepted.
-func limitListener(l net.Listener, limit int) net.Listener {
-	return &limited{Listener: l, slots: make(chan struct{}, limit), done: make(chan struct{})}
-}
-
-type limited struct {
-	net.Listener
-	slots chan struct{}
-	once  sync.Once
-	done  chan struct{}
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &limitedConn{c, sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
-// limitedConn gives its slot back when it is closed.
-type limitedConn struct {
-	net.Conn
-	closed func()
-}
-
-func (c *limitedConn) Close() error {
-	err := c.Conn.Close()
-	c.closed()
 	return err
 }

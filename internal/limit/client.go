@@ -4,6 +4,17 @@ import "time"
 
 // Limits on what a client of the gateway can send or hold open.
 const (
+	// Connections is how many connections a gateway keeps.
+	Connections = 4096
+	// NewConnections is how many of them nobody has authenticated on yet.
+	NewConnections = 1024
+	// NewConnectionIdle is how long such a one may wait for a request.
+	NewConnectionIdle = 10 * time.Second
+	// HeaderBytes is how large the header of a request may be.
+	HeaderBytes = 16 << 10
+	// HeaderTime is how long the header of a request may take.
+	HeaderTime = 5 * time.Second
+
 	// BatchMessages is how many messages a batch of protocol 2025-03-26 may have.
 	BatchMessages = 100
 	// BatchWorkers is how many requests of one batch run at once.
@@ -45,6 +56,11 @@ const (
 
 func clientRows() []Row {
 	return []Row{
+		{"Connections", "client", "connections", Connections, "", "an idle connection of the principal that has most is closed in favour of the new one", "gateway.TestIdleConnectionsOfPrincipals"},
+		{"NewConnections", "client", "connections on which nobody has authenticated yet", NewConnections, "", "the longest idle one of the address that has most is closed in favour of the new one", "gateway.TestIdleConnectionsLockNobodyOut"},
+		{"NewConnectionIdle", "client", "idle time of such a connection", NewConnectionIdle, "", "it is closed", "gateway.TestNewConnectionIdle"},
+		{"HeaderBytes", "client", "header of a request", HeaderBytes, "bytes", "it is refused with HTTP 431", "gateway.TestHeadersAreBounded"},
+		{"HeaderTime", "client", "time for the header of a request", HeaderTime, "", "the connection is closed", "gateway/internal/http1.TestBounds"},
 		{"BatchMessages", "client", "messages of one batch (protocol 2025-03-26)", BatchMessages, "", "the batch is refused with HTTP 400", "gateway.TestBatchIsBounded"},
 		{"BatchWorkers", "client", "requests of one batch that run at once", BatchWorkers, "", "the others wait; each takes one of the principal's slots", "gateway.TestBatchWorkers"},
 		{"BatchAnswerBytes", "client", "answers to one batch", BatchAnswerBytes, "bytes", "further answers are replaced with an error", "gateway.TestBatchIsBounded"},

@@ -53,6 +53,9 @@ type conn struct {
 func newConn(l *listener, nc net.Conn) *conn {
 	base := context.WithValue(context.Background(), http.ServerContextKey, l.s.http)
 	base = context.WithValue(base, http.LocalAddrContextKey, nc.LocalAddr())
+	if more := l.s.http.ConnContext; more != nil {
+		base = more(base, nc)
+	}
 	return &conn{
 		Conn: nc, l: l, s: l.s, base: base,
 		blank: &http.Request{

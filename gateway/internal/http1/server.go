@@ -22,8 +22,8 @@ type Server struct {
 }
 
 // New returns a server that hands to h what it does not serve itself. It keeps to the
-// handler, ReadHeaderTimeout, IdleTimeout, MaxHeaderBytes and ErrorLog of h, which must
-// not be changed any more. h must not be told to serve, shut down or close by others.
+// handler, ConnContext, ReadHeaderTimeout, IdleTimeout, MaxHeaderBytes and ErrorLog of
+// h, which must not be changed any more. h must not be told to serve, shut down or close by others.
 func New(h *http.Server) *Server {
 	return &Server{http: h, procs: int32(runtime.GOMAXPROCS(0)), conns: map[*conn]struct{}{}, empty: make(chan struct{})}
 }
@@ -163,6 +163,9 @@ type handedConn struct {
 	net.Conn
 	early []byte
 }
+
+// NetConn is the connection as it was accepted.
+func (c *handedConn) NetConn() net.Conn { return c.Conn }
 
 func (c *handedConn) Read(p []byte) (int, error) {
 	if len(c.early) == 0 {
