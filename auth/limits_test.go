@@ -161,7 +161,7 @@ func TestDocumentTooLarge(t *testing.T) {
 
 // Tokens and clients that are too large are not kept, nor are large other members.
 func TestTokensTooLarge(t *testing.T) {
-	big := strings.Repeat("x", limit.TokenBytes+1)
+	big := strings.Repeat("x", limit.IssuedTokenBytes+1)
 	read := func(body string) (*tokenAnswer, error) {
 		resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Request: httptest.NewRequest("POST", "https://as.example/token", nil)}
 		return readAnswer(resp, []byte(body), nil)

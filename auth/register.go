@@ -296,7 +296,7 @@ func readRegistration(resp *http.Response, body []byte, p *provider, to redirect
 		te.Reason = "it does not register this client"
 	case json.Unmarshal(body, &got) != nil || got.ClientID == "" || hasControl(got.ClientID):
 		te.Reason = "the answer names no client"
-	case len(got.ClientID)+len(got.ClientSecret)+len(got.Manage)+len(got.Token) > limit.TokenBytes:
+	case len(got.ClientID)+len(got.ClientSecret)+len(got.Manage)+len(got.Token) > limit.IssuedTokenBytes:
 		te.Reason = "the answer is too large"
 	}
 	if te.Reason != "" || te.Code != "" {

@@ -146,7 +146,7 @@ func echoes(text string, secrets []string) bool {
 // readTokens takes the tokens out of a successful answer.
 func readTokens(fields map[string]json.RawMessage, te *TokenError) (*tokenAnswer, error) {
 	a := &tokenAnswer{fields: fields, extra: map[string]json.RawMessage{}, life: readLife(fields["expires_in"]), scopes: readScopes(fields["scope"])}
-	if r := textField(fields, "refresh_token"); headerSafe(r) && len(r) <= limit.TokenBytes {
+	if r := textField(fields, "refresh_token"); headerSafe(r) && len(r) <= limit.IssuedTokenBytes {
 		a.refresh = vault.NewSecret(r)
 	}
 	access := textField(fields, "access_token")
@@ -155,7 +155,7 @@ func readTokens(fields map[string]json.RawMessage, te *TokenError) (*tokenAnswer
 		te.Reason = "the answer has no access_token"
 	case !headerSafe(access):
 		te.Reason = "the access_token cannot stand in a header"
-	case len(access) > limit.TokenBytes:
+	case len(access) > limit.IssuedTokenBytes:
 		te.Reason = "the access_token is too large"
 	}
 	switch typ := textField(fields, "token_type"); strings.ToLower(typ) {
@@ -177,7 +177,7 @@ func readTokens(fields map[string]json.RawMessage, te *TokenError) (*tokenAnswer
 			size += len(k) + len(v)
 		}
 	}
-	if size > limit.TokenBytes {
+	if size > limit.IssuedTokenBytes {
 		a.extra = nil // nothing needs them
 	}
 	if te.Reason != "" {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,8 +31,13 @@ line in a client's configuration), or over HTTP with --http.
 
 Over HTTP: /mcp is the surface chosen for this gateway, /direct/mcp has all tools
 under their own names, /meta/mcp one small tool that stands for all, /servers/NAME/mcp
-one server untouched, /profiles/NAME/mcp a profile. Only this machine may come in
-unless --auth says who may.
+one server untouched, /profiles/NAME/mcp a profile. Without --auth it listens on
+loopback addresses only.
+
+On a machine that several people use, every one of them reaches a loopback address,
+and with it your logins: use --auth token there, or --http unix:PATH. Only you and
+root can connect to that socket; its directory must be yours and closed to others
+(mode 0700). Clients send the Host header localhost.
 
 A web console is at /. It opens with a link that works once: one is printed at the
 start on a terminal, and usher console prints another.
@@ -48,13 +52,15 @@ all of them the same --store postgres://… and the same key.`,
 		Example: `  usher serve                                   for an agent that starts it
   usher serve --only github                     one server, untouched
   usher serve --http 127.0.0.1:7331             for many agents on this machine
+  usher serve --http unix:$XDG_RUNTIME_DIR/usher.sock
+                                                for your programs only
   usher serve --http 0.0.0.0:7331 --auth token  for others, with: usher token mint
   usher serve --http 0.0.0.0:7331 --auth token --store '${env:DATABASE_URL}'
                                                 one of several behind one address`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), o) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.http, "http", "", "listen on this `address`, such as 127.0.0.1:7331")
+	f.StringVar(&o.http, "http", "", "listen on this `address`: 127.0.0.1:7331, or unix:PATH for a socket that only you reach")
 	f.BoolVar(&o.stdio, "stdio", false, "serve standard input and output beside --http")
 	f.StringVar(&o.only, "only", "", "serve only this `server`, untouched (stdio)")
 	f.StringVar(&o.profile, "profile", "", "serve this `profile` (stdio)")
@@ -169,12 +175,9 @@ func chosenView(ctx context.Context, h *usher.Host, o serveOptions) (surface.Vie
 }
 
 func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr string, who gateway.Authenticator, room *room) error {
-	if err := gateway.CheckListen(addr, who != nil); err != nil {
-		return withHint(err, "usher serve --http %s --auth token, then: usher token mint", addr)
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	l, err := listenHTTP(ctx, addr, who != nil)
 	if err != nil {
-		return withHint(err, "choose another address with --http")
+		return err
 	}
 	g, err := a.gateway(ctx, h, l.Addr(), who)
 	if err != nil {
@@ -189,14 +192,11 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 		return err
 	}
 	defer stop()
-	a.note("serving http://%s/mcp", l.Addr())
+	a.noteServing(l.Addr())
 	mux := gatewayMux(h, g)
 	mux.Handle("/metrics", g.Guard(g.Operators(a.telling.metrics.handler())))
 	if !o.noConsole {
-		c := mountConsole(h, g, l.Addr(), mux)
-		defer c.Close()
-		defer context.AfterFunc(ctx, c.Drain)()
-		a.announceConsole(c)
+		defer a.serveConsole(ctx, h, g, l.Addr(), mux)()
 	}
 	if o.stdio {
 		go func() {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -35,6 +36,9 @@ func (a *app) gateway(ctx context.Context, h *usher.Host, addr net.Addr, who gat
 // ownAddress is where other machines reach what listens on addr: that very address,
 // or, of one that listens everywhere, the first of this machine's own.
 func ownAddress(addr net.Addr) (string, error) {
+	if isSocket(addr) {
+		return "", errors.New("other ushers cannot reach this one on a socket")
+	}
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
 		return addr.String(), nil

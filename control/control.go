@@ -7,7 +7,8 @@
 //
 // The package owns who may connect: the directory is 0700, the socket 0600, and
 // the peer must be the same user. It owns the names of the sockets, and removes
-// those whose owner is gone.
+// those whose owner is gone. [Listen] opens a socket with the same checks at a path of
+// the user's choice, for a gateway that only this user reaches.
 package control
 
 import (
@@ -44,7 +45,7 @@ func Serve(dir string, h http.Handler) (*Server, error) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	if err := private(dir); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	path := filepath.Join(dir, strconv.Itoa(os.Getpid())+".sock")
 	if len(path) > maxSocketPath {
@@ -55,7 +56,7 @@ func Serve(dir string, h http.Handler) (*Server, error) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	s := &Server{path: path, http: &http.Server{Handler: h, ConnContext: withPeer, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}
-	s.wg.Go(func() { _ = s.http.Serve(&guarded{l}) }) // it ends with Close
+	s.wg.Go(func() { _ = s.http.Serve(&guarded{Listener: l}) }) // it ends with Close
 	return s, nil
 }
 
@@ -84,10 +85,10 @@ func listen(path string) (net.Listener, error) {
 func private(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("control socket: %w", err)
+		return err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("control socket: %s is open to others; run: chmod 700 %s", dir, dir)
+		return fmt.Errorf("%s is open to others; run: chmod 700 %s", dir, dir)
 	}
 	return nil
 }
@@ -106,23 +107,6 @@ func (s *Server) Close() error {
 		}
 	})
 	return err
-}
-
-// guarded hands out only connections of the same user.
-type guarded struct{ net.Listener }
-
-func (g *guarded) Accept() (net.Conn, error) {
-	for {
-		c, err := g.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		uid, _, err := peerOf(c.(*net.UnixConn))
-		if err == nil && uid == os.Getuid() {
-			return c, nil
-		}
-		_ = c.Close() // somebody else's; there is nothing to tell them
-	}
 }
 
 // Peer is a running usher that can be asked.

@@ -3,6 +3,7 @@
 package control
 
 import (
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -42,6 +43,51 @@ func TestStrangerIsRefused(t *testing.T) {
 	case <-asked:
 		t.Errorf("a stranger was answered: %s", out)
 	default:
+	}
+}
+
+// TestListenRefusesStrangers is the same for a socket of the user's choice.
+func TestListenRefusesStrangers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("only root can become another user; the peer check is not shown here")
+		return
+	}
+	dir := shortDir(t)
+	path := filepath.Join(dir, "run", "gateway.sock")
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan net.Conn, 2)
+	go func() {
+		defer close(accepted)
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			accepted <- c
+			_ = c.Close()
+		}
+	}()
+	for name, mode := range map[string]os.FileMode{dir: 0o755, filepath.Dir(path): 0o755, path: 0o777} {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(uid uint32) {
+		cmd := exec.Command(copySelf(t, dir))
+		cmd.Env = []string{strangerEnv + "=" + path}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("user %d could not even connect: %v, %s", uid, err, out)
+		}
+	}
+	run(65534)
+	run(0)
+	_ = l.Close()
+	n := 0
+	for range accepted {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d connections were accepted, want root's alone", n)
 	}
 }
 

@@ -129,6 +129,9 @@ func TestCheckListen(t *testing.T) {
 		{"192.168.1.2:8080", false, true},
 		{"usher.example.com:443", false, true},
 		{"localhost.evil.com:80", false, true},
+		{"unix:/run/usher.sock", true, true},
+		{"unix:mcp.sock", true, true},
+		{"unix:", false, false},
 		{"8080", false, false},
 		{"", false, false},
 	} {

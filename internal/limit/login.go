@@ -22,8 +22,8 @@ const (
 	LoginScopeBytes = 16 << 10
 	// LoginDocument is the size of metadata and of every answer of an authorization server.
 	LoginDocument = 256 << 10
-	// TokenBytes is the size of the tokens, or the client, that an authorization server issues.
-	TokenBytes = 32 << 10
+	// IssuedTokenBytes is the size of the tokens, or the client, that an authorization server issues.
+	IssuedTokenBytes = 32 << 10
 	// Registrations is how many clients are registered.
 	Registrations = 500
 	// StepUps is of how many operations it is remembered that they asked for more permission.
@@ -93,7 +93,7 @@ func pendingRows() []Row {
 			Then: "it is refused", Test: "auth.TestDocumentTooLarge",
 		},
 		{
-			Name: "TokenBytes", Who: "authorization server", What: "size of issued tokens, and of a registered client", Value: TokenBytes, Unit: "bytes",
+			Name: "IssuedTokenBytes", Who: "authorization server", What: "size of issued tokens, and of a registered client", Value: IssuedTokenBytes, Unit: "bytes",
 			Then: "they are refused; other members of the answer are not kept", Test: "auth.TestTokensTooLarge",
 		},
 		{
