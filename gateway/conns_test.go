@@ -221,11 +221,11 @@ func TestNewConnectionIdle(t *testing.T) {
 		nobody, somebody := p.dial(t, "192.0.2.1"), p.dial(t, "192.0.2.1")
 		askOn(t, nobody, "POST", "")
 		askOn(t, somebody, "POST", "ada")
-		time.Sleep(limit.NewConnectionIdle - time.Second)
+		<-time.After(limit.NewConnectionIdle - time.Second)
 		if !open(nobody) {
 			t.Error("closed too early")
 		}
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if open(nobody) {
 			t.Error("an idle connection without authentication is still open")
 		}

@@ -44,7 +44,7 @@ func flood(t *testing.T, h http.Handler, id, method string, n int) {
 	t.Helper()
 	for i := range n {
 		if i%limit.SessionNotificationsPerSecond == 0 {
-			time.Sleep(2 * time.Second)
+			<-time.After(2 * time.Second) // in the caller's bubble
 		}
 		if w := send(t, h, "POST", "/mcp", notification(method), wire.HeaderSession, id); w.Code != http.StatusAccepted {
 			t.Fatalf("%d %s", w.Code, w.Body)
