@@ -4,12 +4,15 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/wire"
 )
 
 // heldBytes counts the bytes that are held for clients that do not read or are away:
 // questions of suspended calls, what waits for a session's stream, and what a broken
-// stream is resumed from. One principal may have half of them.
+// stream is resumed from. Another one counts the bodies of requests.
 type heldBytes struct {
+	max, share int // of all, of one principal
+
 	mu  sync.Mutex // guards what follows
 	all int
 	of  map[string]int // by principal
@@ -19,7 +22,7 @@ type heldBytes struct {
 func (h *heldBytes) take(principal string, n int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.all+n > limit.HeldBytes || h.of[principal]+n > limit.HeldBytesPerPrincipal {
+	if h.all+n > h.max || h.of[principal]+n > h.share {
 		return false
 	}
 	if h.of == nil {
@@ -47,4 +50,42 @@ func (h *heldBytes) size() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.all
+}
+
+// smallBody is what every request may have without being counted.
+const smallBody = 64 << 10
+
+// holdBody counts the body of a request until the result is called. False: there are
+// too many large ones.
+func (g *Gateway) holdBody(principal string, length int64) (release func(), ok bool) {
+	n := length
+	if n < 0 {
+		n = g.opt.MaxBody // it may have as much
+	}
+	if n <= smallBody || n > g.opt.MaxBody { // the latter is refused unread
+		return func() {}, true
+	}
+	if !g.bodies.take(principal, int(n)) {
+		return nil, false
+	}
+	return func() { g.bodies.give(principal, int(n)) }, true
+}
+
+// holdAnswer counts a large answer until the result is called: a client that does not
+// read must not make us keep many of them. Without room the answer is an error.
+func (g *Gateway) holdAnswer(principal string, a answer) (answer, func()) {
+	n := len(a.result)
+	if n <= largeBody {
+		return a, func() {}
+	}
+	if !g.held.take(principal, n) {
+		g.count.limited.Add(1)
+		return failure(wire.CodeInternal, "too many large answers wait to be read; read them, then try again"), func() {}
+	}
+	return a, func() { g.held.give(principal, n) }
+}
+
+func (g *Gateway) initHeld() {
+	g.held.max, g.held.share = limit.HeldBytes, limit.HeldBytesPerPrincipal
+	g.bodies.max, g.bodies.share = max(limit.BodyBytes, 2*int(g.opt.MaxBody)), max(limit.BodyBytesPerPrincipal, int(g.opt.MaxBody))
 }

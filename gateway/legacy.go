@@ -79,7 +79,7 @@ func (g *Gateway) postInitialize(w http.ResponseWriter, r *http.Request, id Iden
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	s := g.newSession(id, e, newBacklog(), m.Params)
+	s := g.newSession(id, e, g.newBacklog(id.Principal), m.Params)
 	a := s.initialize(r.Context())
 	switch {
 	case a.none:
@@ -137,6 +137,8 @@ func (g *Gateway) finish(s *session, p *reply, m *wire.Message, a answer) {
 	if a.none {
 		p.finish(http.StatusAccepted, nil) // the agent asked for no answer
 	} else {
+		a, letGo := g.holdAnswer(s.agent.Principal, a)
+		defer letGo()
 		buf := buffers.Get().(*[]byte)
 		*buf = a.append((*buf)[:0], m.ID)
 		sent = p.finish(http.StatusOK, *buf)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -72,6 +73,8 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity
 		}
 		return
 	}
+	a, letGo := g.holdAnswer(q.agent.Principal, a)
+	defer letGo()
 	buf := buffers.Get().(*[]byte)
 	*buf = a.append((*buf)[:0], q.id)
 	p.finish(a.status(), *buf)
@@ -101,6 +104,9 @@ func (q *request) read(h http.Header) *wire.Error {
 	}
 	if !wire.Known(version) || !wire.Modern(version) {
 		return unsupported(version)
+	}
+	if len(q.agent.Capabilities) > limit.ClientDetailBytes || len(q.agent.ClientInfo) > limit.ClientDetailBytes {
+		return wire.Errorf(wire.CodeInvalidParams, "%s or %s is larger than %d bytes", wire.MetaClientCaps, wire.MetaClientInfo, limit.ClientDetailBytes)
 	}
 	if jsonx.TypeOf(q.agent.Capabilities) != "object" {
 		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaClientCaps)

@@ -19,7 +19,7 @@ func (g *Gateway) getOld(w http.ResponseWriter, r *http.Request, id Identity, e 
 		return
 	}
 	defer u.streams.Add(-1)
-	s := g.newSession(id, e, newBacklog(), nil)
+	s := g.newSession(id, e, g.newBacklog(id.Principal), nil)
 	s.old, s.busy = true, 1 // as long as the stream is open
 	if !g.sessions.add(s) {
 		s.close(errEnded)
@@ -77,7 +77,8 @@ func (g *Gateway) serveOld(s *session, id Identity, m *wire.Message, life lifeti
 		a = failure(wire.CodeInvalidRequest, "the session is initialized already")
 	}
 	if a.err != nil {
-		real.close(errEnded)
+		real.cancel(errEnded) // what waits for the stream is of the place that was kept
+		real.end.view.Close(real.agent)
 	}
 	return a
 }

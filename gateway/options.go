@@ -32,13 +32,13 @@ type Endpoints interface {
 
 // Defaults of Options.
 const (
-	DefaultMaxBody     = 16 << 20
-	DefaultMaxCalls    = 256
-	DefaultMaxStreams  = 256
-	DefaultMaxSessions = 4096
-	DefaultSessionIdle = 30 * time.Minute
-	DefaultMaxParked   = 1000
-	DefaultParkTime    = 10 * time.Minute
+	DefaultMaxBody     = limit.RequestBytes
+	DefaultMaxCalls    = limit.Calls
+	DefaultMaxStreams  = limit.Streams
+	DefaultMaxSessions = limit.Sessions
+	DefaultSessionIdle = limit.SessionIdle
+	DefaultMaxParked   = limit.SuspendedCalls
+	DefaultParkTime    = limit.SuspendedTime
 	DefaultKeepAlive   = 15 * time.Second
 	DefaultGrace       = 10 * time.Second
 	DefaultMaxConns    = limit.Connections
@@ -122,7 +122,8 @@ type Gateway struct {
 	limits   limits
 	sessions sessions
 	parked   parking
-	held     heldBytes
+	held     heldBytes // for clients that do not read or are away
+	bodies   heldBytes // of requests
 	headers  headerTables
 	finished completions
 	count    counters
@@ -155,6 +156,7 @@ func New(views Endpoints, opt *Options) *Gateway {
 	g.guard = newGuard(append(hostsOf(g.opt.Auth), g.opt.Hosts...), g.opt.Origins)
 	g.limits.init(g.opt.MaxCalls, g.opt.MaxStreams)
 	g.sessions.init(g.opt.MaxSessions, g.opt.SessionIdle)
+	g.initHeld()
 	g.parked.init(g.opt.MaxParked, g.opt.ParkTime)
 	return g
 }

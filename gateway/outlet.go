@@ -25,7 +25,9 @@ const (
 
 // backlog keeps messages until somebody carries them away.
 type backlog struct {
-	wake chan struct{} // one place: there may be something
+	wake      chan struct{} // one place: there may be something
+	held      *heldBytes    // nil where nothing is counted
+	principal string
 
 	mu     sync.Mutex // guards what follows
 	frames [][]byte
@@ -34,6 +36,11 @@ type backlog struct {
 }
 
 func newBacklog() *backlog { return &backlog{wake: make(chan struct{}, 1)} }
+
+// newBacklog keeps messages for a client that may be away.
+func (g *Gateway) newBacklog(principal string) *backlog {
+	return &backlog{wake: make(chan struct{}, 1), held: &g.held, principal: principal}
+}
 
 // streams implements [outlet].
 func (b *backlog) streams() bool { return true }
@@ -47,13 +54,30 @@ func (b *backlog) send(message []byte) bool {
 func (b *backlog) put(message []byte, answer bool) bool {
 	b.mu.Lock()
 	ok := !b.closed && (answer || len(b.frames) < maxQueued && b.size+len(message) <= maxQueuedBytes)
-	if ok {
+	if ok = ok && b.hold(len(message)); ok {
 		b.frames = append(b.frames, message)
 		b.size += len(message)
 	}
 	b.mu.Unlock()
 	b.poke()
 	return ok
+}
+
+// hold counts what waits.
+func (b *backlog) hold(n int) bool { return b.held == nil || b.held.take(b.principal, n) }
+
+func (b *backlog) letGo(n int) {
+	if b.held != nil {
+		b.held.give(b.principal, n)
+	}
+}
+
+// discard refuses what comes from now on and drops what waits.
+func (b *backlog) discard() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.letGo(b.size)
+	b.closed, b.frames, b.size = true, nil, 0
 }
 
 func (b *backlog) poke() {
@@ -68,6 +92,7 @@ func (b *backlog) take() (frames [][]byte, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	frames = b.frames
+	b.letGo(b.size)
 	b.frames, b.size = nil, 0
 	return frames, !b.closed
 }
@@ -75,9 +100,13 @@ func (b *backlog) take() (frames [][]byte, open bool) {
 // back puts messages that could not be carried away in front of the others.
 func (b *backlog) back(frames [][]byte) {
 	b.mu.Lock()
-	b.frames = append(frames, b.frames...)
+	size := 0
 	for _, f := range frames {
-		b.size += len(f)
+		size += len(f)
+	}
+	if !b.closed && b.hold(size) {
+		b.frames = append(frames, b.frames...)
+		b.size += size
 	}
 	b.mu.Unlock()
 	b.poke()

@@ -181,7 +181,7 @@ func TestSessionQuestionsAreBounded(t *testing.T) {
 
 // What is held for clients that are away is bounded, for all and for each principal.
 func TestHeldBytes(t *testing.T) {
-	var h heldBytes
+	h := heldBytes{max: limit.HeldBytes, share: limit.HeldBytesPerPrincipal}
 	if !h.take("a", limit.HeldBytesPerPrincipal) || h.take("a", 1) {
 		t.Error("the share of a principal is not kept")
 	}

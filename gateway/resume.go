@@ -15,12 +15,14 @@ import (
 type track struct {
 	number int
 	wake   chan struct{} // one place: there is something new
+	of     *tracks
 
 	mu     sync.Mutex // guards what follows
 	frames [][]byte
 	first  int // number of frames[0]
 	size   int
 	done   bool // the answer is among them
+	gone   bool // nothing is remembered any more
 }
 
 // Bounds of what is remembered. Of a longer stream the beginning is forgotten; of
@@ -46,12 +48,15 @@ func (t *track) add(message []byte, last bool) []byte {
 	defer t.mu.Unlock()
 	n := t.first + len(t.frames) + 1
 	frame := wire.AppendEvent(make([]byte, 0, len(message)+48), t.eventID(n), message)
-	t.frames = append(t.frames, frame)
-	t.size += len(frame)
-	for t.size > maxTrackBytes && len(t.frames) > 1 {
-		t.size -= len(t.frames[0])
-		t.frames = t.frames[1:]
+	if t.gone || !t.of.hold(len(frame)) {
+		t.forget(len(t.frames)) // there is no room for it, and without it the others are of no use
 		t.first++
+	} else {
+		t.frames = append(t.frames, frame)
+		t.size += len(frame)
+	}
+	for t.size > maxTrackBytes && len(t.frames) > 1 {
+		t.forget(1)
 	}
 	t.done = t.done || last
 	select {
@@ -59,6 +64,24 @@ func (t *track) add(message []byte, last bool) []byte {
 	default:
 	}
 	return frame
+}
+
+// forget drops the first n events; it needs mu.
+func (t *track) forget(n int) {
+	for _, f := range t.frames[:n] {
+		t.size -= len(f)
+		t.of.letGo(len(f))
+	}
+	t.frames = t.frames[n:]
+	t.first += n
+}
+
+// discard remembers nothing from now on.
+func (t *track) discard() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = true
+	t.forget(len(t.frames))
 }
 
 // since returns what came after the n-th event, and whether the stream has ended.
@@ -77,9 +100,30 @@ func (t *track) ended() bool {
 
 // tracks are those of a session.
 type tracks struct {
+	held      *heldBytes // nil where nothing is counted
+	principal string
+
 	mu   sync.Mutex // guards what follows
 	last int
 	all  []*track
+}
+
+func (ts *tracks) hold(n int) bool { return ts.held == nil || ts.held.take(ts.principal, n) }
+
+func (ts *tracks) letGo(n int) {
+	if ts.held != nil {
+		ts.held.give(ts.principal, n)
+	}
+}
+
+// discard forgets all of them.
+func (ts *tracks) discard() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, t := range ts.all {
+		t.discard()
+	}
+	ts.all = nil
 }
 
 // begin makes a track. Nil: the agent's revision has none, or too many streams of
@@ -98,10 +142,11 @@ func (ts *tracks) begin(version string) *track {
 		if i == len(ts.all) {
 			return nil
 		}
+		ts.all[i].discard()
 		ts.all = append(ts.all[:i:i], ts.all[i+1:]...)
 	}
 	ts.last++
-	t := &track{number: ts.last, wake: make(chan struct{}, 1)}
+	t := &track{number: ts.last, wake: make(chan struct{}, 1), of: ts}
 	ts.all = append(ts.all, t)
 	return t
 }
@@ -112,6 +157,7 @@ func (ts *tracks) end(t *track) {
 	defer ts.mu.Unlock()
 	for i, x := range ts.all {
 		if x == t {
+			t.discard()
 			ts.all = append(ts.all[:i:i], ts.all[i+1:]...)
 			return
 		}

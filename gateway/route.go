@@ -183,6 +183,12 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, path string) {
 		refuseEnded(w, err)
 		return
 	}
+	release, ok := g.holdBody(id.Principal, r.ContentLength)
+	if !ok {
+		g.tooMany(w, "too many large requests at once; try again in a second")
+		return
+	}
+	defer release()
 	if g.elsewhere(w, r) {
 		return
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,23 +9,25 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/surface"
 )
 
 // session is a conversation with an agent of the older era, on any transport.
 type session struct {
-	g      *Gateway
-	id     string
-	end    *endpoint
-	owner  Identity // who may use it
-	agent  surface.Agent
-	out    outlet          // for what belongs to no request
-	tracks tracks          // of streams that may be taken up again
-	ctx    context.Context // ends with the session
-	cancel context.CancelCauseFunc
-	old    bool // of the transport of 2024-11-05
-	inbox  inbox
+	g       *Gateway
+	id      string
+	end     *endpoint
+	owner   Identity // who may use it
+	agent   surface.Agent
+	out     outlet          // for what belongs to no request
+	tracks  tracks          // of streams that may be taken up again
+	ctx     context.Context // ends with the session
+	cancel  context.CancelCauseFunc
+	old     bool // of the transport of 2024-11-05
+	inbox   inbox
+	verbose bool // the client says more about itself than is kept
 	// Guarded by sessions:
 	timer   *time.Timer // idle
 	greeted bool        // an old one has had its handshake
@@ -68,16 +71,30 @@ func (g *Gateway) newSession(id Identity, e *endpoint, out outlet, params []byte
 	if !wire.Known(s.agent.Version) || wire.Modern(s.agent.Version) {
 		s.agent.Version = wire.NewestLegacy
 	}
-	s.agent.Capabilities, _ = jsonx.Get(params, "capabilities")
-	s.agent.ClientInfo, _ = jsonx.Get(params, "clientInfo")
+	s.tracks.held, s.tracks.principal = &g.held, id.Principal
+	s.agent.Capabilities = s.detail(params, "capabilities")
+	s.agent.ClientInfo = s.detail(params, "clientInfo")
 	s.agent.Ask = func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
 		return s.ask(ctx, s.out, method, params)
 	}
 	return s
 }
 
+// detail keeps what a client says about itself, without the rest of the message.
+func (s *session) detail(params []byte, key string) []byte {
+	v := member(params, key)
+	if len(v) > limit.ClientDetailBytes {
+		s.verbose = true
+		return nil
+	}
+	return bytes.Clone(v)
+}
+
 // initialize is the answer to the handshake.
 func (s *session) initialize(ctx context.Context) answer {
+	if s.verbose {
+		return failure(wire.CodeInvalidParams, "capabilities or clientInfo is larger than %d bytes", limit.ClientDetailBytes)
+	}
 	info, err := s.end.view.Info(ctx, s.agent)
 	if err != nil {
 		return s.g.explain(ctx, s.agent, wire.MethodInitialize, err)
@@ -150,6 +167,10 @@ func (s *session) idleFor() time.Duration {
 // close ends the session and what was held for it.
 func (s *session) close(cause error) {
 	s.cancel(cause)
+	s.tracks.discard()
+	if b, ok := s.out.(*backlog); ok {
+		b.discard()
+	}
 	s.end.view.Close(s.agent)
 }
 

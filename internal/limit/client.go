@@ -45,6 +45,30 @@ const (
 	// HeldBytesPerPrincipal is one principal's share of them.
 	HeldBytesPerPrincipal = 32 << 20
 
+	// RequestBytes is how large a request may be, by default.
+	RequestBytes = 16 << 20
+	// BodyBytes is how large the bodies of all requests in flight may be together; small
+	// ones are not counted.
+	BodyBytes = 64 << 20
+	// BodyBytesPerPrincipal is one principal's share of them.
+	BodyBytesPerPrincipal = 32 << 20
+	// ClientDetailBytes is how large the capabilities of a client may be, and its name
+	// and version.
+	ClientDetailBytes = 16 << 10
+	// Calls is how many requests of a principal are in flight, by default.
+	Calls = 256
+	// Streams is how many streams of a principal are open, by default.
+	Streams = 256
+	// Sessions is how many legacy sessions there are. One principal may have a quarter.
+	Sessions = 4096
+	// SessionIdle is how long a session may be idle, by default.
+	SessionIdle = 30 * time.Minute
+	// SuspendedCalls is how many calls wait for an answer of their client. One principal
+	// may have a tenth.
+	SuspendedCalls = 1000
+	// SuspendedTime is how long each of them waits.
+	SuspendedTime = 10 * time.Minute
+
 	// IssuerKeysInterval is how often an issuer is asked for its keys, whatever tokens
 	// come.
 	IssuerKeysInterval = 10 * time.Second
@@ -74,6 +98,16 @@ func clientRows() []Row {
 		{"SessionQuestions", "server", "unanswered questions of servers in one session", SessionQuestions, "", "further ones are answered with an error", "gateway.TestSessionQuestionsAreBounded"},
 		{"HeldBytes", "server and client", "questions, queued messages and replay buffers of clients that do not read or are away", HeldBytes, "bytes", "further questions are answered with an error, other messages are dropped", "gateway.TestHeldBytes"},
 		{"HeldBytesPerPrincipal", "server and client", "of these, for one principal", HeldBytesPerPrincipal, "bytes", "as above", "gateway.TestHeldBytes"},
+		{"RequestBytes", "client", "a request (default of maxBodyBytes)", RequestBytes, "bytes", "it is refused with HTTP 413", "gateway.TestBodies"},
+		{"BodyBytes", "client", "bodies above 64 KiB of all requests in flight", BodyBytes, "bytes", "further ones are refused with HTTP 429", "gateway.TestLargeBodiesAreBounded"},
+		{"BodyBytesPerPrincipal", "client", "of these, for one principal", BodyBytesPerPrincipal, "bytes", "as above", "gateway.TestLargeBodiesAreBounded"},
+		{"ClientDetailBytes", "client", "capabilities, and name and version, of a client", ClientDetailBytes, "bytes", "the request is answered with an error", "gateway.TestClientDetailsAreBounded"},
+		{"Calls", "client", "requests of a principal in flight (default of maxConcurrentCalls)", Calls, "", "further ones are refused with HTTP 429", "gateway.TestTooManyCalls"},
+		{"Streams", "client", "open streams of a principal", Streams, "", "further ones are refused with HTTP 429", "gateway.TestStreamsAreBounded"},
+		{"Sessions", "client", "legacy sessions; a quarter for one principal", Sessions, "", "the longest idle session of the principal ends, or the new one is refused with HTTP 429", "gateway.TestSessionsAreBounded"},
+		{"SessionIdle", "client", "idle time of a legacy session (default of sessionIdle)", SessionIdle, "", "the session ends", "gateway.TestIdleSessionsEnd"},
+		{"SuspendedCalls", "server", "calls that wait for an answer of their client; a tenth for one principal", SuspendedCalls, "", "the question is answered with an error", "gateway.TestParkingIsBounded"},
+		{"SuspendedTime", "server", "time that a suspended call waits for one answer", SuspendedTime, "", "the call is cancelled", "gateway.TestParkedCallExpires"},
 		{"IssuerKeysInterval", "client", "time between two requests for an issuer's keys (tokens with an unknown key id)", IssuerKeysInterval, "", "the token is checked against the known keys", "gateway.TestForgedTokensFetchKeysSeldom"},
 		{"IssuerKeysBytes", "authorization server", "keys of an issuer", IssuerKeysBytes, "bytes", "the keys are not used", "gateway.TestLargeKeySetIsRefused"},
 		{"TokenBytes", "client", "a bearer token", TokenBytes, "bytes", "it is refused with HTTP 401", "gateway.TestLargeTokenIsRefused"},
