@@ -104,6 +104,7 @@ func chapters() []chapter {
 		{7, "A call that may have run is not run again", 45 * time.Second, crashes},
 		{8, "Secrets stay home", 4 * time.Second, canaries},
 		{9, "Approved means approved", time.Second, mutations},
+		{10, "Hostile clients lock nobody out", 60 * time.Second, floods},
 	}
 }
 
