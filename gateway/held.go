@@ -71,18 +71,19 @@ func (g *Gateway) holdBody(principal string, length int64) (release func(), ok b
 	return func() { g.bodies.give(principal, int(n)) }, true
 }
 
-// holdAnswer counts a large answer until the result is called: a client that does not
-// read must not make us keep many of them. Without room the answer is an error.
-func (g *Gateway) holdAnswer(principal string, a answer) (answer, func()) {
-	n := len(a.result)
-	if n <= largeBody {
-		return a, func() {}
+// holdAnswer counts the n bytes of a large answer, for the caller to give back: a
+// client that does not read must not make us keep many of them. Without room the
+// answer becomes an error.
+func (g *Gateway) holdAnswer(principal string, a *answer) (n int) {
+	if len(a.result) <= largeBody {
+		return 0
 	}
-	if !g.held.take(principal, n) {
+	if !g.held.take(principal, len(a.result)) {
 		g.count.limited.Add(1)
-		return failure(wire.CodeInternal, "too many large answers wait to be read; read them, then try again"), func() {}
+		*a = failure(wire.CodeInternal, "too many large answers wait to be read; read them, then try again")
+		return 0
 	}
-	return a, func() { g.held.give(principal, n) }
+	return len(a.result)
 }
 
 func (g *Gateway) initHeld() {

@@ -137,8 +137,7 @@ func (g *Gateway) finish(s *session, p *reply, m *wire.Message, a answer) {
 	if a.none {
 		p.finish(http.StatusAccepted, nil) // the agent asked for no answer
 	} else {
-		a, letGo := g.holdAnswer(s.agent.Principal, a)
-		defer letGo()
+		defer g.held.give(s.agent.Principal, g.holdAnswer(s.agent.Principal, &a))
 		buf := buffers.Get().(*[]byte)
 		*buf = a.append((*buf)[:0], m.ID)
 		sent = p.finish(http.StatusOK, *buf)

@@ -73,8 +73,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity
 		}
 		return
 	}
-	a, letGo := g.holdAnswer(q.agent.Principal, a)
-	defer letGo()
+	defer g.held.give(q.agent.Principal, g.holdAnswer(q.agent.Principal, &a))
 	buf := buffers.Get().(*[]byte)
 	*buf = a.append((*buf)[:0], q.id)
 	p.finish(a.status(), *buf)
