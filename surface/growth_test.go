@@ -13,7 +13,7 @@ import (
 
 // bigSource is a server with n tools, resources and templates.
 func bigSource(n int) source {
-	src := source{Server: Server{Name: "s"}, label: "s", known: true}
+	src := source{Server: Server{Name: "s", Whole: true}, label: "s", known: true}
 	for i := range n {
 		def := fmt.Appendf(nil, `{"name":"tool%d","description":"Tool number %d","inputSchema":{"properties":{"p%d":{}}}}`, i, i, i)
 		src.listing.Tools = append(src.listing.Tools, policy.Tool{Server: "s", Name: fmt.Sprint("tool", i), Own: fmt.Sprint("tool", i), Definition: def})
