@@ -49,7 +49,7 @@ func startDirect(ctx context.Context, s *spec) (runner, error) {
 func (d *direct) own(s *spec, started chan<- error) {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	defer setDeathSignal(attr)()
-	p, err := os.StartProcess(s.path, s.argv, &os.ProcAttr{Dir: s.dir, Env: s.env, Files: s.stdio[:], Sys: attr})
+	p, err := startListed(s.path, s.argv, &os.ProcAttr{Dir: s.dir, Env: s.env, Files: s.stdio[:], Sys: attr})
 	if err != nil {
 		started <- explain(s.path, err)
 		return
@@ -61,6 +61,7 @@ func (d *direct) own(s *spec, started chan<- error) {
 	}
 	started <- nil
 	state, err := p.Wait()
+	unlist(p.Pid)
 	if err != nil {
 		d.exit = fmt.Errorf("wait for process %d: %w", p.Pid, err)
 	} else if ws, ok := state.Sys().(syscall.WaitStatus); ok {

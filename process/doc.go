@@ -22,6 +22,11 @@
 // get SIGTERM at once and SIGKILL after Options.Kill. Then the shim reports how
 // the child ended and exits, and Done is closed.
 //
+// A server can kill its shim, as it runs as the same user. A program that has called
+// Adopt is a subreaper itself: what the shim guarded becomes a child of the program,
+// which kills all of it. Signals other than SIGKILL stop the child, from the moment it
+// exists.
+//
 // To start the shim takes longer than to start most children: it is the whole program
 // again. A program that knows that it will want a child starts one ahead, see Spare.
 //
@@ -36,7 +41,10 @@
 // grandchildren to the next start: see Options.Registry and Reap. On Windows a
 // Job Object holds the tree and the system ends it with the host.
 //
-// Limits: a descendant that both clears its environment and detaches escapes
+// Limits: if a server kills its shim and the program is killed before it has cleaned
+// up, or is killed as well, the rest of that server's tree stays: only a control group
+// or a container would end it. The same holds for a shim that a server stops with
+// SIGSTOP, if the program is killed then. A descendant that both clears its environment and detaches escapes
 // where there is no shim; on Windows there is no SIGTERM, so a child that
 // ignores the end of its input is terminated after Grace + Kill, and a
 // grandchild started in the instant before the child joins its Job Object is

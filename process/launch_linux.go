@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"syscall"
 )
@@ -23,3 +24,16 @@ func setDeathSignal(attr *syscall.SysProcAttr) (release func()) {
 	runtime.LockOSThread()
 	return runtime.UnlockOSThread
 }
+
+// startListed starts a process that a sweep leaves alone, until unlist.
+func startListed(path string, argv []string, attr *os.ProcAttr) (p *os.Process, err error) {
+	err = starts.run(func() (int, error) {
+		if p, err = os.StartProcess(path, argv, attr); err != nil {
+			return 0, err
+		}
+		return p.Pid, nil
+	})
+	return p, err
+}
+
+func unlist(pid int) { starts.remove(pid) }

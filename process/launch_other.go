@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	"os"
 	"syscall"
 )
 
@@ -13,3 +14,9 @@ func launch(ctx context.Context, s *spec) (runner, error) { return startDirect(c
 func needsMarker(Options) bool { return false }
 
 func setDeathSignal(*syscall.SysProcAttr) (release func()) { return func() {} }
+
+func startListed(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+	return os.StartProcess(path, argv, attr)
+}
+
+func unlist(int) {}

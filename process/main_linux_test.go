@@ -78,6 +78,10 @@ func childMain(mode string, args []string) {
 		json.NewEncoder(os.Stdout).Encode(os.Args)
 	case "host":
 		hostMain(args)
+	case "adopt":
+		adoptMain(args[0], args[1])
+	case "dispositions":
+		dispositions()
 	default:
 		syscall.Exit(99)
 	}

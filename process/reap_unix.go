@@ -61,7 +61,7 @@ func reapFile(ctx context.Context, path string) (bool, error) {
 	if json.Unmarshal(b, &r) != nil || r.Owner <= 0 {
 		return false, removeStale(path)
 	}
-	if r.Boot == bootID() && r.OwnerStart != 0 && startTime(r.Owner) == r.OwnerStart {
+	if r.Boot == bootID() && r.OwnerStart != 0 && ownerRuns(r) {
 		return false, nil
 	}
 	ended := false
@@ -71,6 +71,18 @@ func reapFile(ctx context.Context, path string) (bool, error) {
 		}
 	}
 	return ended, removeFile(path)
+}
+
+// ownerRuns says whether the host of a record lives. A host that is there and does not
+// show itself (/proc mounted with hidepid, see Conceal) is taken to be the one.
+func ownerRuns(r record) bool {
+	start := startTime(r.Owner)
+	return start == r.OwnerStart || start == 0 && !visible(r.Owner) && syscall.Kill(r.Owner, 0) == nil
+}
+
+func visible(pid int) bool {
+	_, ok := lookup(pid)
+	return ok
 }
 
 func removeStale(path string) error {

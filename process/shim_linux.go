@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -61,10 +60,8 @@ func shim() int {
 		return shimFailed
 	}
 	events := make(chan event, 16)
-	heard := ignores()
-	if heard {
-		hear(events)
-	}
+	hear(events)
+	cleanSignals()
 	kind, body, err := readFrame(plain(shimLink))
 	if err != nil || kind != frameSpec {
 		return shimFailed
@@ -86,9 +83,6 @@ func shim() int {
 		events <- eventOrphaned
 	}
 	letGo()
-	if !heard {
-		hear(events)
-	}
 	_ = unix.SetNonblock(shimLink, true) // else it takes a thread to listen
 	link := os.NewFile(shimLink, "link")
 	go listen(link, events)
@@ -120,8 +114,8 @@ func (p plain) Read(b []byte) (int, error) {
 // Write is for frames that are smaller than any buffer between two processes.
 func (p plain) Write(b []byte) (int, error) { return unix.Write(int(p), b) }
 
-// becomeReaper makes orphans of the tree come to this process, and keeps every
-// descriptor but the standard three from the child.
+// becomeReaper makes orphans of the tree come to this process, keeps every descriptor
+// but the standard three from the child, and lets nobody look into this process.
 func becomeReaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
@@ -134,34 +128,9 @@ func becomeReaper() error {
 		_, _ = unix.Write(comm, []byte(shimName))
 		_ = unix.Close(comm)
 	}
-	return nil
-}
-
-// stopSignals make the shim stop its child.
-func stopSignals() []os.Signal {
-	return []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
-}
-
-// ignores says whether a signal is ignored, as nohup does: what a process ignores, its
-// child ignores too, so it has to be handled before there is one.
-func ignores() bool { return slices.ContainsFunc(stopSignals(), signal.Ignored) }
-
-// hear turns signals into events. It takes the runtime as long as to start the child,
-// which therefore comes first where possible. An end of the child meanwhile is not
-// missed, because the ladder begins with a look at the tree; a signal ends this process
-// then, and with it the child.
-func hear(events chan<- event) {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, append(stopSignals(), syscall.SIGCHLD)...)
-	go func() {
-		for sig := range signals {
-			if sig == syscall.SIGCHLD {
-				events <- eventChanged
-			} else {
-				events <- eventStop
-			}
-		}
-	}()
+	// After that file was written, which then belongs to root: no server may look into
+	// the shim of another, or make it do something else.
+	return notDumpable()
 }
 
 // letGo gives up the pipes, which now are the child's alone: with a copy here,

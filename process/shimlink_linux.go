@@ -86,6 +86,9 @@ func (g *guard) dismiss() {
 	_ = writeFrame(g.link, frameKill, "") // errors mean it is gone
 	_, _ = io.Copy(io.Discard, g.link)    // until it is
 	g.shim.kill()
+	if g.shim.ended() == nil {
+		_ = starts.sweep(g.shim.pid) // the start has failed already, which is what is told
+	}
 	_, _ = g.shim.wait()
 	g.link.Close()
 }
@@ -165,13 +168,12 @@ func (r *shimmed) giveUp() {
 
 func (r *shimmed) wait() (exit, left error) {
 	status, err := r.result()
-	var waitErr error
 	if err == nil {
 		// All that it guarded is gone and it leaves by itself. Nobody has to wait
 		// until the system has taken it apart.
 		go func() { _, _ = r.shim.wait() }()
 	} else {
-		_, waitErr = r.shim.wait()
+		left = r.lost(err)
 	}
 	r.link.Close()
 
@@ -186,14 +188,30 @@ func (r *shimmed) wait() (exit, left error) {
 	if err == nil {
 		return outcome(status), nil
 	}
-	// The shim was killed. Its child has the parent-death signal; the rest of
-	// the group is in reach, what changed its group is not.
-	_ = syscall.Kill(-r.child, syscall.SIGKILL)
 	exit = &ExitError{Code: -1, Signal: unix.SignalName(syscall.SIGKILL)}
 	if gaveUp {
-		return exit, fmt.Errorf("process %d or one it started does not end, not even by SIGKILL", r.child)
+		left = fmt.Errorf("process %d or one it started did not end in time; its shim was killed", r.child)
 	}
-	return exit, fmt.Errorf("the shim of process %d was killed; what it started may be left: %w", r.child, errors.Join(err, waitErr))
+	return exit, left
+}
+
+// lost is for a shim that ended without a word: it was killed, or crashed. It ends what
+// the shim left, and returns an error unless that is all gone.
+func (r *shimmed) lost(cause error) error {
+	// It closes the link only by ending, or by closing it and hanging: no one else has it.
+	r.shim.kill()
+	if err := r.shim.ended(); err != nil {
+		return fmt.Errorf("the shim of process %d is lost: %w", r.child, errors.Join(cause, err))
+	}
+	err := starts.sweep(r.shim.pid)
+	_, waitErr := r.shim.wait()
+	if err = errors.Join(err, waitErr); err != nil {
+		return fmt.Errorf("the shim of process %d was killed, and not all that it guarded has ended: %w", r.child, err)
+	}
+	if !starts.adopting() {
+		return fmt.Errorf("the shim of process %d was killed; what has left its session may still run: %w", r.child, cause)
+	}
+	return nil
 }
 
 // result reads until the shim says how it went, or is gone.

@@ -10,9 +10,9 @@ import (
 
 // proc is one row of the process table.
 type proc struct {
-	pid, ppid, pgid int
-	start           uint64 // ticks since boot; with the pid it names a process for good
-	zombie          bool
+	pid, ppid, pgid, sid int
+	start                uint64 // ticks since boot; with the pid it names a process for good
+	zombie               bool
 }
 
 // processes reads the process table. Processes that end meanwhile are left out.
@@ -78,12 +78,13 @@ func parseStat(line []byte) (proc, bool) {
 	}
 	ppid, err1 := strconv.Atoi(string(fields[1]))
 	pgid, err2 := strconv.Atoi(string(fields[2]))
-	start, err3 := strconv.ParseUint(string(fields[19]), 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
+	sid, err3 := strconv.Atoi(string(fields[3]))
+	start, err4 := strconv.ParseUint(string(fields[19]), 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
 		return proc{}, false
 	}
 	state := fields[0][0]
-	return proc{pid: pid, ppid: ppid, pgid: pgid, start: start, zombie: state == 'Z' || state == 'X'}, true
+	return proc{pid: pid, ppid: ppid, pgid: pgid, sid: sid, start: start, zombie: state == 'Z' || state == 'X'}, true
 }
 
 // carries reports whether a process was started with entry in its environment.

@@ -25,41 +25,53 @@ func startTask(path string, argv, env []string, dir string, files ...*os.File) (
 	for _, f := range files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	pid, err := syscall.ForkExec(path, argv, attr)
+	t := &task{}
+	err := starts.run(func() (pid int, err error) {
+		t.pid, err = syscall.ForkExec(path, argv, attr)
+		return t.pid, err
+	})
 	runtime.KeepAlive(files)
 	if err != nil {
 		return nil, err
 	}
-	return &task{pid: pid}, nil
+	return t, nil
 }
 
 // kill ends the process, if it has not been waited for.
-func (t *task) kill() {
+func (t *task) kill() { t.signal(syscall.SIGKILL) }
+
+func (t *task) signal(sig syscall.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.gone {
-		_ = syscall.Kill(t.pid, syscall.SIGKILL) // our own child is there until it is waited for
+		_ = syscall.Kill(t.pid, sig) // our own child is there until it is waited for
+	}
+}
+
+// ended returns when the process has ended. Its number stays its own until wait.
+func (t *task) ended() error {
+	for {
+		err := unix.Waitid(unix.P_PID, t.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("waitid", err)
+		}
 	}
 }
 
 // wait returns how the process ended when it has, to one caller.
 func (t *task) wait() (status syscall.WaitStatus, err error) {
+	if err := t.ended(); err != nil {
+		return 0, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = true
 	for {
-		// Only looking: while kill may come, the number has to stay.
-		err := unix.Waitid(unix.P_PID, t.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if errors.Is(err, unix.EINTR) {
+		_, err := syscall.Wait4(t.pid, &status, 0, nil)
+		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		if err != nil {
-			return 0, os.NewSyscallError("waitid", err)
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.gone = true
-		for {
-			if _, err := syscall.Wait4(t.pid, &status, 0, nil); !errors.Is(err, syscall.EINTR) {
-				return status, os.NewSyscallError("wait4", err)
-			}
-		}
+		starts.remove(t.pid)
+		return status, os.NewSyscallError("wait4", err)
 	}
 }

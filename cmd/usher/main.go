@@ -2,6 +2,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 
 	"github.com/usher-mcp/usher/cli"
@@ -9,6 +11,9 @@ import (
 )
 
 func main() {
-	process.Main() // returns at once unless this is the guard around a child
+	process.Main() // returns at once unless this is the shim around a child
+	if err := errors.Join(process.Conceal(), process.Adopt()); err != nil {
+		fmt.Fprintln(os.Stderr, "usher:", err)
+	}
 	os.Exit(cli.Main(os.Args[1:], cli.System()))
 }
