@@ -81,44 +81,72 @@ func (l *startList) sweep(shim int) error {
 		return fmt.Errorf("look at the shim %d: there is no such process", shim)
 	}
 	deadline := time.Now().Add(sweepFor)
-	pause := killPause
-	for quiet := 0; quiet < 2; { // one look alone misses a process that forks and ends meanwhile
-		n, err := l.pass(row)
+	// One look misses a process that forks and ends meanwhile, but what has ended is
+	// found by the next one, as nobody else waits for it.
+	for quiet := 0; quiet < 2; {
+		alive, ended, err := l.pass(row)
 		switch {
 		case err != nil:
 			return err
-		case n == 0:
+		case alive+ended == 0:
 			quiet++
 			continue
 		case time.Now().After(deadline):
-			return fmt.Errorf("%d processes do not end, not even by SIGKILL", n)
+			return fmt.Errorf("%d processes do not end, not even by SIGKILL", alive)
 		}
 		quiet = 0
-		time.Sleep(pause)
-		pause = min(pause*2, 16*killPause)
+		l.peel(row)
 	}
 	return nil
 }
 
-// pass kills what is there now, waits for what has ended, and returns how many
-// processes it found alive.
-func (l *startList) pass(shim proc) (alive int, err error) {
+// pass kills what is there now, waits for what has ended, and counts both.
+func (l *startList) pass(shim proc) (alive, ended int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	table, err := processes()
 	if err != nil {
-		return 0, fmt.Errorf("look for what the shim left: %w", err)
+		return 0, 0, fmt.Errorf("look for what the shim left: %w", err)
 	}
-	for _, p := range l.leftBy(shim, table) {
+	alive, ended = endAll(l.leftBy(shim, table))
+	return alive, ended, nil
+}
+
+// peel kills adopted children, whose children are adopted then, and so on, until there
+// are none or it has done so often. It is quicker than a look at all processes, and so
+// catches those that fork and end before they are found there.
+func (l *startList) peel(shim proc) {
+	for range peelings {
+		l.mu.Lock()
+		var table []proc
+		for _, pid := range listedChildren() {
+			if p, ok := lookup(pid); ok {
+				table = append(table, p)
+			}
+		}
+		alive, ended := endAll(l.leftBy(shim, table))
+		l.mu.Unlock()
+		time.Sleep(peelPause)
+		if alive+ended == 0 {
+			return
+		}
+	}
+}
+
+// endAll kills processes, and waits for those that have ended and are children of this
+// one: that does not block.
+func endAll(procs []proc) (alive, ended int) {
+	for _, p := range procs {
 		switch {
 		case !p.zombie:
 			alive++
 			killExactly(p)
 		case p.ppid == os.Getpid():
-			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG|syscall.WALL, nil) // it has ended: this does not wait
+			ended++
+			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG|syscall.WALL, nil)
 		}
 	}
-	return alive, nil
+	return alive, ended
 }
 
 // leftBy returns the processes that descend from a dead shim: the members of its
@@ -153,6 +181,14 @@ func (l *startList) leftBy(shim proc, table []proc) (left []proc) {
 
 // killExactly kills the process that was seen, and none that has its number since.
 func killExactly(p proc) {
+	if p.ppid == os.Getpid() {
+		// Not waited for, so the number is its own, and that of its group if it leads one.
+		if p.pgid == p.pid {
+			_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+		}
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		return
+	}
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMFILE) {
 		if now, ok := lookup(p.pid); ok && now.start == p.start {

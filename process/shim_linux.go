@@ -212,23 +212,30 @@ func (t *shimTree) peel() {
 		if _, empty := t.state(); empty {
 			return
 		}
-		lists, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is right
-		for _, list := range lists {
-			var buf [4096]byte
-			pids := string(readInto(buf[:], list))
-			pids = pids[:strings.LastIndexByte(pids, ' ')+1] // the last may be cut
-			for text := range strings.FieldsSeq(pids) {
-				pid, err := strconv.Atoi(text)
-				if err != nil || pid <= 1 {
-					continue
-				}
-				// Not waited for yet, so the number is still theirs.
-				_ = syscall.Kill(-pid, syscall.SIGKILL)
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
+		for _, pid := range listedChildren() {
+			// Not waited for yet, so the number is still theirs.
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		time.Sleep(peelPause)
 	}
+}
+
+// listedChildren returns the direct children of this process, or some of very many;
+// none where the kernel does not list them.
+func listedChildren() (pids []int) {
+	lists, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is right
+	for _, list := range lists {
+		var buf [4096]byte
+		text := string(readInto(buf[:], list))
+		text = text[:strings.LastIndexByte(text, ' ')+1] // the last may be cut
+		for field := range strings.FieldsSeq(text) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }
 
 // below returns the descendants of a process.

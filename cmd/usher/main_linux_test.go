@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 
 	"github.com/usher-mcp/usher/process"
 )
@@ -195,7 +194,7 @@ func steal(report string) {
 		for _, file := range []string{"environ", "mem", "maps", "auxv"} {
 			thefts = append(thefts, readProc(name, pid, file))
 		}
-		err := unix.PtraceSeize(pid)
+		err := syscall.PtraceAttach(pid)
 		thefts = append(thefts, theft{Attempt: "ptrace " + name, Err: text(err)})
 	}
 	b, err := json.Marshal(thefts)
