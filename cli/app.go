@@ -57,6 +57,7 @@ func (a *app) config() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.io.held.holdSetting(cfg.Usher.Key, cfg.Usher.Store)
 	a.warn(cfg)
 	for _, f := range cfg.Files {
 		for _, err := range flatten(f.Err) {

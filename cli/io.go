@@ -28,12 +28,14 @@ type IO struct {
 	// read again. Nil never does.
 	Hangup <-chan os.Signal
 
-	exits bool // the process ends with the command
-	pid   int  // this process, when the command is all that it does
-	nohup bool // it does not end with its terminal
+	held  *heldEnv // the secrets taken out of the environment; nil: they stay
+	exits bool     // the process ends with the command
+	pid   int      // this process, when the command is all that it does
+	nohup bool     // it does not end with its terminal
 }
 
-// System returns the real world.
+// System returns the real world. It takes the secrets of usher out of the environment of
+// the process, so that only commands that are given this IO find them.
 func System() IO {
 	in, out, errw := os.Stdin, os.Stdout, os.Stderr
 	w := IO{
@@ -44,6 +46,8 @@ func System() IO {
 		w.Width = cols
 	}
 	w.Executable = process.Self()
+	w.held = holdSecrets()
+	w.System.LookupEnv = w.held.lookup
 	return w
 }
 

@@ -90,7 +90,7 @@ func (p *filePlace) forget(_ context.Context, l ringLock) string {
 // maxKeyFile is far more than a key takes.
 const maxKeyFile = 4096
 
-// readKeyFile refuses a file that others can read.
+// readKeyFile refuses a file that others can read, except a mounted secret.
 func readKeyFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -104,7 +104,7 @@ func readKeyFile(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 && !mountedSecret(info) {
 		return nil, fmt.Errorf("%w: %s has mode %04o", ErrExposed, path, info.Mode().Perm())
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
