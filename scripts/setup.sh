@@ -91,9 +91,9 @@ lint_tools() {
   (cd tools && retry go build -o "$cache/bin/" tool)
 }
 
-fixture=github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0
+# tools/fixture/go.sum holds the hashes of all it is built from.
 conformance_fixture() {
-  (cd "$cache" && GOFLAGS=-mod=mod GOBIN="$cache/bin" retry go install "$fixture")
+  (cd tools/fixture && GOFLAGS=-mod=readonly retry go build -o "$cache/bin/" tool)
 }
 
 # ---- what is wanted --------------------------------------------------------
@@ -116,6 +116,6 @@ install_missing
 step npm-programs npm_programs "$cache/npm/node_modules/@modelcontextprotocol/conformance/dist/index.js" \
   test/npm/package.json test/npm/package-lock.json test/npm/.npmrc "$(uname -sm)"
 step lint-tools lint_tools "$cache/bin/staticcheck" tools/go.mod tools/go.sum "$go_version"
-step conformance-fixture conformance_fixture "$cache/bin/everything-server" "$fixture" "$go_version"
+step conformance-fixture conformance_fixture "$cache/bin/everything-server" tools/fixture/go.mod tools/fixture/go.sum "$go_version"
 
 say "ready: Node $("$PWD"/scripts/node22.sh --version), programs in .cache/"
