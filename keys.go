@@ -69,7 +69,7 @@ func homePath(path string, sys config.System) string {
 
 // openStore opens the store that the configuration names, sealed with the key it
 // names; shared says whether other machines may use it too. The key itself is looked
-// for when the first secret is touched.
+// for when the first record is written or found.
 func openStore(ctx context.Context, o *Options, dirs config.Dirs) (store vault.Store, keys *vault.Keys, shared bool, err error) {
 	sys := o.Load.System.WithDefaults()
 	set, err := placeSettings(ctx, o.Config, sys, dirs)
@@ -82,7 +82,7 @@ func openStore(ctx context.Context, o *Options, dirs config.Dirs) (store vault.S
 	}
 	keys = vault.NewKeys(below, vault.KeyOptions{
 		Setting: set.Key, Refuse: o.Config.Usher.Problem, File: filepath.Join(dirs.State, keyFile), Keychain: o.Keychain,
-		Env: sys.LookupEnv, Passphrase: o.Prompt.Passphrase,
+		Env: sys.LookupEnv, Passphrase: o.Prompt.Passphrase, Shared: sqlstore.IsPostgres(set.Store),
 	})
 	return vault.Sealed(below, keys), keys, sqlstore.IsPostgres(set.Store), nil
 }

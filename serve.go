@@ -1,7 +1,9 @@
 package usher
 
 import (
+	"cmp"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -56,7 +58,9 @@ func (h *Host) gatewayOptions(auth gateway.Authenticator) *gateway.Options {
 }
 
 // Tokens are the tokens with which agents come in.
-func (h *Host) Tokens() *gateway.Tokens { return gateway.NewTokens(tokenStore{h.store}) }
+func (h *Host) Tokens() *gateway.Tokens {
+	return gateway.NewTokens(tokenStore{h.store, cmp.Or(h.log, slog.New(slog.DiscardHandler))})
+}
 
 // Authenticator makes what the settings say about who may come in; nil means that
 // nobody has to say who they are.

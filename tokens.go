@@ -3,6 +3,7 @@ package usher
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -11,13 +12,21 @@ import (
 
 // tokenStore keeps the hashes of minted tokens in the store. They belong to the
 // gateway, not to a principal: a token says itself whose it is.
-type tokenStore struct{ records vault.Records }
+type tokenStore struct {
+	records vault.Records
+	log     *slog.Logger
+}
 
 func tokenKey(id string) vault.Key { return vault.LocalKey(vault.KindToken, id) }
 
-// Load returns a record, nil when there is none.
+// Load returns a record, nil when there is none. One that is not authentic is none:
+// somebody wrote it past usher.
 func (t tokenStore) Load(ctx context.Context, id string) ([]byte, error) {
 	r, err := t.records.Get(ctx, tokenKey(id))
+	if errors.Is(err, vault.ErrTampered) {
+		t.log.Warn("a token was refused because its record is not authentic", "token", id, "error", err)
+		return nil, nil
+	}
 	if errors.Is(err, vault.ErrNotFound) {
 		return nil, nil
 	}
@@ -30,11 +39,15 @@ func (t tokenStore) Save(ctx context.Context, id string, record []byte) error {
 	return err
 }
 
-// Remove deletes a record and reports whether there was one.
+// Remove deletes a record, also one that is not authentic, and reports whether there
+// was one.
 func (t tokenStore) Remove(ctx context.Context, id string) (bool, error) {
 	_, err := t.records.Take(ctx, tokenKey(id))
 	if errors.Is(err, vault.ErrNotFound) {
 		return false, nil
+	}
+	if errors.Is(err, vault.ErrTampered) {
+		return true, nil
 	}
 	return err == nil, err
 }
@@ -45,9 +58,13 @@ func (t tokenStore) IDs(ctx context.Context) ([]string, error) {
 	return slices.Collect(maps.Keys(versions)), err
 }
 
-// All returns every record.
+// All returns every record that is authentic.
 func (t tokenStore) All(ctx context.Context) ([][]byte, error) {
 	list, err := t.records.List(ctx, vault.KindToken, "")
+	if errors.Is(err, vault.ErrTampered) {
+		t.log.Warn("tokens are left out because their records are not authentic", "error", err)
+		err = nil
+	}
 	out := make([][]byte, len(list))
 	for i, r := range list {
 		out[i] = r.Data

@@ -10,7 +10,6 @@ import (
 
 	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth/bulk"
-	"github.com/usher-mcp/usher/vault"
 )
 
 // board shows the phases of all logins: redrawn in place on a terminal, where pastes
@@ -71,7 +70,7 @@ func (a *app) unlockFirst(ctx context.Context, h *usher.Host) error {
 	if h.Keys() == nil || !a.io.InTTY {
 		return nil
 	}
-	_, err := h.Keys().Seal(ctx, vault.Key{}, nil)
+	_, err := h.Keys().Sealing(ctx)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -12,6 +13,15 @@ import (
 type Keeper interface {
 	// Kinds lists the kinds of which there are records, in order.
 	Kinds(ctx context.Context) ([]string, error)
+
+	// Keys lists the keys of all records of a kind, in the order of List. Damaged
+	// records have one too.
+	Keys(ctx context.Context, kind string) ([]Key, error)
+
+	// PutAs is Put, or PutFenced when lease is not nil, of data that depends on
+	// the version which the record gets. data must be free of side effects, quick,
+	// and must not use the store: it may run more than once, inside a transaction.
+	PutAs(ctx context.Context, key Key, data func(version int64) []byte, ifVersion int64, lease *Lease) (Record, error)
 
 	// Rewrite replaces the bytes of a record by others that mean the same. Its
 	// version and time stay and nobody is told, so that whoever is about to
@@ -36,6 +46,20 @@ func (m *Memory) Kinds(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(kinds)
 	return kinds, nil
+}
+
+// Keys implements [Keeper].
+func (m *Memory) Keys(ctx context.Context, kind string) ([]Key, error) {
+	if err := m.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	return selected(maps.Keys(m.records), kind, ""), nil
+}
+
+// PutAs implements [Keeper].
+func (m *Memory) PutAs(ctx context.Context, key Key, data func(version int64) []byte, ifVersion int64, lease *Lease) (Record, error) {
+	return m.put(ctx, key, data, ifVersion, lease)
 }
 
 // Rewrite implements [Keeper].

@@ -2,7 +2,6 @@ package vault
 
 import (
 	"context"
-	"crypto/cipher"
 	"errors"
 	"fmt"
 	"sync"
@@ -71,6 +70,11 @@ type KeyOptions struct {
 	// Passphrase asks a person. Without it a passphrase can only come from the
 	// environment.
 	Passphrase func(ctx context.Context, q PassphraseQuestion) (Secret, error)
+	// Shared says that others than this user may write the store, as with a database
+	// server. A store that has no keys but records which keys should authenticate
+	// is refused then, until a person makes its keys with Rotate: somebody may have
+	// removed them.
+	Shared bool
 	// ScryptLog is the base-2 logarithm of scrypt's work for a new passphrase.
 	// Default 17, which takes 128 MiB and a fraction of a second.
 	ScryptLog int
@@ -105,10 +109,12 @@ const (
 
 // Keys is the [Sealer] of a store. Records are sealed with a random data key,
 // which lies in the store itself, wrapped by the master key. The master key is
-// looked for when the first record that holds a secret is sealed or opened, and
-// not before: a command that needs no secret never makes a keychain ask.
+// looked for when the first record is written or read, and not before: a command
+// that finds nothing in the store never makes a keychain ask.
 //
-// A store without keys gets its first one when something is sealed.
+// A store without keys gets its first one when something is written. Records that an
+// older usher stored without authentication are authenticated when the keys are
+// first used, see migrate; from then on records without it are refused.
 type Keys struct {
 	store   Store // the store below the seal
 	opt     KeyOptions
@@ -133,35 +139,62 @@ func NewKeys(store Store, opt KeyOptions) *Keys {
 	}
 }
 
-// Seal implements [Sealer]. It looks whether another process has changed the
+// Sealing implements [Sealer]. It looks whether another process has changed the
 // keys meanwhile, so that nothing is sealed with one that is about to go.
-func (k *Keys) Seal(ctx context.Context, key Key, plain []byte) ([]byte, error) {
-	ring, err := k.ready(ctx, true)
+func (k *Keys) Sealing(ctx context.Context) (Sealing, error) {
+	ring, err := k.ready(ctx, mayMake)
 	if err != nil {
 		return nil, err
 	}
-	return sealData(ring.keys[ring.current], ring.current, key, plain), nil
+	return ring.seal, nil
 }
 
 // Open implements [Sealer].
-func (k *Keys) Open(ctx context.Context, key Key, sealed []byte) ([]byte, error) {
-	id, err := sealedWith(sealed)
+func (k *Keys) Open(ctx context.Context, rec Record) ([]byte, error) {
+	if HoldsSecrets(rec.Kind) {
+		id, err := sealedWith(rec.Data)
+		if err != nil {
+			return nil, err
+		}
+		ring, err := k.ringWith(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return openData(ring.keys[id], rec)
+	}
+	if !signed(rec.Data) {
+		return nil, k.unsigned(ctx)
+	}
+	id, err := signedWith(rec.Data)
 	if err != nil {
 		return nil, err
 	}
-	aead, err := k.dataKey(ctx, id)
+	ring, err := k.ringWith(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return openData(aead, key, sealed)
+	return verifyData(ring.macs[id], rec)
 }
 
-// dataKey returns the data key, reading the ring again if it is new.
-func (k *Keys) dataKey(ctx context.Context, id keyID) (cipher.AEAD, error) {
-	if ring := k.opened(); ring != nil && ring.keys[id] != nil {
-		return ring.keys[id], nil
+// unsigned says what is wrong with a record without an authentication code. If this
+// is the first use of the keys, the record may have been stored by an older usher:
+// such records are authenticated now.
+func (k *Keys) unsigned(ctx context.Context) error {
+	if k.opened() != nil {
+		return fmt.Errorf("%w: it carries no authentication code", ErrTampered)
 	}
-	ring, err := k.ready(ctx, false)
+	if _, err := k.ready(ctx, mayMake); err != nil {
+		return err
+	}
+	return errReread
+}
+
+// ringWith returns keys with the data key id, reading the ring again if it is new.
+func (k *Keys) ringWith(ctx context.Context, id keyID) (*keyring, error) {
+	if ring := k.opened(); ring != nil && ring.keys[id] != nil {
+		return ring, nil
+	}
+	ring, err := k.ready(ctx, mayNotMake)
 	if errors.Is(err, ErrNotFound) {
 		return nil, fmt.Errorf("%w (%s): the store has no keys at all", ErrUnknownKey, id)
 	}
@@ -171,13 +204,13 @@ func (k *Keys) dataKey(ctx context.Context, id keyID) (cipher.AEAD, error) {
 	if ring.keys[id] == nil {
 		return nil, fmt.Errorf("%w (%s)", ErrUnknownKey, id)
 	}
-	return ring.keys[id], nil
+	return ring, nil
 }
 
 // Unlock proves that the master key can be had and is the right one. A store
 // that has no keys yet is fine.
 func (k *Keys) Unlock(ctx context.Context) error {
-	_, err := k.ready(ctx, false)
+	_, err := k.ready(ctx, mayNotMake)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
@@ -190,17 +223,30 @@ func (k *Keys) opened() *keyring {
 	return k.open
 }
 
+// making says whether the first keys of a store may be made.
+type making int
+
+const (
+	mayNotMake making = iota
+	mayMake
+	mustMake // a person wants it, whatever is in the store
+)
+
 // ready returns the keys as the store has them now. Without any it makes them if
-// it may, else the error is ErrNotFound.
-func (k *Keys) ready(ctx context.Context, mayMake bool) (*keyring, error) {
+// it may, else the error is ErrNotFound. All records are authenticated when it
+// returns.
+func (k *Keys) ready(ctx context.Context, m making) (*keyring, error) {
 	rec, err := k.readRing(ctx)
-	missing := errors.Is(err, ErrNotFound) && mayMake
-	if err != nil && !missing {
+	missing := errors.Is(err, ErrNotFound)
+	if missing && m != mustMake && k.opened() != nil {
+		return nil, errKeysGone()
+	}
+	if err != nil && (!missing || m == mayNotMake) {
 		return nil, err
 	}
 	k.mu.Lock()
 	open, refusal := k.open, k.refusal
-	if refusal != nil && time.Since(k.refusedAt) > refusalLife {
+	if refusal != nil && (m == mustMake || time.Since(k.refusedAt) > refusalLife) {
 		refusal = nil
 	}
 	k.mu.Unlock()
@@ -210,16 +256,19 @@ func (k *Keys) ready(ctx context.Context, mayMake bool) (*keyring, error) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	return k.unlockOnce(ctx, rec)
+	return k.unlockOnce(ctx, rec, m)
 }
 
 // unlockOnce unlocks, or makes what there is to unlock, for all who wait for it:
 // one question, one look into the keychain.
-func (k *Keys) unlockOnce(ctx context.Context, rec Record) (*keyring, error) {
-	done := k.flights.DoChan(fmt.Sprint(rec.Version), func() (any, error) {
+func (k *Keys) unlockOnce(ctx context.Context, rec Record, m making) (*keyring, error) {
+	done := k.flights.DoChan(fmt.Sprint(rec.Version, m == mustMake), func() (any, error) {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), unlockLimit)
 		defer stop()
-		ring, err := k.unlockNewest(ctx, rec)
+		ring, err := k.unlockNewest(ctx, rec, m)
+		if err == nil && !ring.authentic {
+			ring, err = k.upgrade(ctx)
+		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if _, keyless := errors.AsType[*KeyError](err); keyless {
@@ -245,9 +294,9 @@ func (k *Keys) unlockOnce(ctx context.Context, rec Record) (*keyring, error) {
 // unlockNewest unlocks the ring, which it makes if there is none. A key that does
 // not fit may be newer than the ring that was read, if somebody is just changing
 // both: then it reads again.
-func (k *Keys) unlockNewest(ctx context.Context, rec Record) (*keyring, error) {
+func (k *Keys) unlockNewest(ctx context.Context, rec Record, m making) (*keyring, error) {
 	if rec.Version == 0 {
-		made, err := k.makeRing(ctx)
+		made, err := k.makeRing(ctx, m)
 		if err != nil {
 			return nil, err
 		}

@@ -13,23 +13,27 @@ func BenchmarkSealed(b *testing.B) {
 	store := vault.NewMemory()
 	defer func() { _ = store.Close() }() // memory
 	keys := vault.NewKeys(store, vault.KeyOptions{Setting: "env:K", Env: func(string) (string, bool) { return keyA, true }})
-	key := grantKey("a")
-	sealed, err := keys.Seal(b.Context(), key, data)
-	if err != nil {
-		b.Fatal(err)
+	for name, key := range map[string]vault.Key{"secret": grantKey("a"), "plain": vault.LocalKey(vault.KindPin, "a")} {
+		seal, err := keys.Sealing(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		rec := vault.Record{Key: key, Version: 1, Data: seal(key, 1, data)}
+		b.Run(name+"/seal", func(b *testing.B) {
+			for b.Loop() {
+				seal, err := keys.Sealing(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				seal(key, 1, data)
+			}
+		})
+		b.Run(name+"/open", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := keys.Open(b.Context(), rec); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
-	b.Run("seal", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := keys.Seal(b.Context(), key, data); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("open", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := keys.Open(b.Context(), key, sealed); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }

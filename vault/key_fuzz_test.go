@@ -15,19 +15,25 @@ func FuzzOpen(f *testing.F) {
 	keys := NewKeys(store, KeyOptions{Setting: "env:K", Env: func(string) (string, bool) {
 		return "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", true
 	}})
-	key := LocalKey(KindGrant, "a")
-	sealed, err := keys.Seal(context.Background(), key, []byte("token"))
+	seal, err := keys.Sealing(context.Background())
 	if err != nil {
 		f.Fatal(err)
 	}
+	secret, plain := LocalKey(KindGrant, "a"), LocalKey(KindToken, "a")
+	sealed, signed := seal(secret, 1, []byte("token")), seal(plain, 1, []byte("token"))
 	f.Add(sealed)
+	f.Add(signed)
+	f.Add(signed[:macHeader])
+	f.Add([]byte("usa\x02"))
 	f.Add(sealed[:sealHeader])
 	f.Add([]byte("ush\x01"))
 	f.Add([]byte("ush\x02 something of the future, long enough to be looked at"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		plain, err := keys.Open(t.Context(), key, data)
-		if err == nil && !bytes.Equal(data, sealed) {
-			t.Errorf("opened what was never sealed: %q", plain)
+		for key, good := range map[Key][]byte{secret: sealed, plain: signed} {
+			text, err := keys.Open(t.Context(), Record{Key: key, Version: 1, Data: data})
+			if err == nil && !bytes.Equal(data, good) {
+				t.Errorf("opened what was never sealed: %q", text)
+			}
 		}
 	})
 }
@@ -35,7 +41,7 @@ func FuzzOpen(f *testing.F) {
 // A ring of any bytes is refused or read, and never crashes.
 func FuzzRing(f *testing.F) {
 	master := newKey()
-	r, err := newRing(madeOf("env:K", master).lock, master, now())
+	r, err := newRing(wrapAuthentic, madeOf("env:K", master).lock, master, now())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/usher-mcp/usher/vault"
 )
@@ -139,4 +140,23 @@ func mustGet(t *testing.T, s vault.Store, key vault.Key, want string) vault.Reco
 		t.Fatalf("%s = %q, want %q", key, rec.Data, want)
 	}
 	return rec
+}
+
+// rewrite changes the bytes of a record and nothing else, as a database writer can.
+func (w *keyWorld) rewrite(t *testing.T, key vault.Key, data []byte) {
+	t.Helper()
+	rec, err := w.store.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := w.store.Lease(t.Context(), "rewrite", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.Rewrite(t.Context(), key, data, rec.Version, lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.Release(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -19,7 +19,7 @@ import (
 const (
 	ringName   = "ring"
 	spareName  = "spare"
-	ringFormat = 1
+	ringFormat = 2
 	// ringLease is held by whoever makes or changes the ring.
 	ringLease    = "keys"
 	ringLeaseTTL = 10 * time.Second
@@ -59,7 +59,31 @@ type keyring struct {
 	lock    string // the master key that opened it
 	current keyID
 	keys    map[keyID]cipher.AEAD
+	macs    map[keyID][]byte // see macKey
 	raw     map[keyID][]byte
+	// authentic says that every record of the store is authenticated, so that one
+	// which is not was written by somebody else. False for a ring of an older
+	// usher, until migrate is done.
+	authentic bool
+}
+
+func (k *keyring) add(id keyID, raw []byte) (err error) {
+	if k.keys[id], err = newAEAD(raw); err != nil {
+		return err
+	}
+	if k.macs[id], err = macKey(raw); err != nil {
+		return err
+	}
+	k.raw[id] = raw
+	return nil
+}
+
+// seal is the [Sealing] with the newest data key.
+func (k *keyring) seal(key Key, version int64, plain []byte) []byte {
+	if HoldsSecrets(key.Kind) {
+		return sealData(k.keys[k.current], k.current, key, version, plain)
+	}
+	return signData(k.macs[k.current], k.current, key, version, plain)
 }
 
 // lockID is a fingerprint of a master key: enough to tell whether it is the
@@ -69,8 +93,18 @@ func lockID(master []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// wrapBinding ties a wrapped data key to its place in the ring.
-func wrapBinding(id, lock string) []byte { return []byte("usher data key\x00" + id + "\x00" + lock) }
+// The purpose for which a data key is wrapped. It is authenticated with the wrapped
+// key, so that nobody without the master key can make an authenticated store look
+// like one of an older usher, whose records need no authentication.
+const (
+	wrapLegacy    = "usher data key"
+	wrapAuthentic = "usher data key of an authenticated store"
+)
+
+// wrapBinding ties a wrapped data key to its place in the ring and its purpose.
+func wrapBinding(purpose, id, lock string) []byte {
+	return []byte(purpose + "\x00" + id + "\x00" + lock)
+}
 
 func decodeRing(rec Record) (*ring, error) {
 	damaged := func(err error) error { return &CorruptError{Key: rec.Key, Err: err} }
@@ -106,7 +140,7 @@ func (r *ring) open(version int64, lock string, master []byte) (*keyring, error)
 	if err != nil {
 		return nil, err
 	}
-	out := &keyring{version: version, lock: lock, keys: map[keyID]cipher.AEAD{}, raw: map[keyID][]byte{}}
+	out := &keyring{version: version, lock: lock, keys: map[keyID]cipher.AEAD{}, macs: map[keyID][]byte{}, raw: map[keyID][]byte{}}
 	if out.current, err = parseKeyID(r.Current); err != nil {
 		return nil, &CorruptError{Key: ringKeyName(), Err: err}
 	}
@@ -115,14 +149,19 @@ func (r *ring) open(version int64, lock string, master []byte) (*keyring, error)
 		if err != nil {
 			return nil, &CorruptError{Key: ringKeyName(), Err: err}
 		}
-		raw, err := wrap.Open(nil, nil, dk.Wrapped[lock], wrapBinding(dk.ID, lock))
+		raw, err := wrap.Open(nil, nil, dk.Wrapped[lock], wrapBinding(wrapAuthentic, dk.ID, lock))
+		authentic := err == nil
+		if !authentic {
+			raw, err = wrap.Open(nil, nil, dk.Wrapped[lock], wrapBinding(wrapLegacy, dk.ID, lock))
+		}
 		if err != nil {
 			continue // the records it sealed say so; the others open
 		}
-		if out.keys[id], err = newAEAD(raw); err != nil {
+		if err := out.add(id, raw); err != nil {
 			return nil, &CorruptError{Key: ringKeyName(), Err: err}
 		}
-		out.raw[id] = raw
+		// One is enough: all are wrapped anew at once.
+		out.authentic = out.authentic || authentic
 	}
 	if out.keys[out.current] == nil {
 		return nil, &CorruptError{Key: ringKeyName(), Err: fmt.Errorf("the data key in use: %w", ErrTampered)}
@@ -143,6 +182,10 @@ func (r *ring) addKey(id keyID, at time.Time) {
 
 // wrap stores all data keys under a master key.
 func (r *ring) wrap(raw map[keyID][]byte, master []byte) error {
+	return r.wrapFor(wrapAuthentic, raw, master)
+}
+
+func (r *ring) wrapFor(purpose string, raw map[keyID][]byte, master []byte) error {
 	aead, err := newAEAD(master)
 	if err != nil {
 		return err
@@ -154,7 +197,7 @@ func (r *ring) wrap(raw map[keyID][]byte, master []byte) error {
 			return &CorruptError{Key: ringKeyName(), Err: err}
 		}
 		if raw[id] != nil {
-			r.Keys[i].Wrapped[lock] = aead.Seal(nil, nil, raw[id], wrapBinding(dk.ID, lock))
+			r.Keys[i].Wrapped[lock] = aead.Seal(nil, nil, raw[id], wrapBinding(purpose, dk.ID, lock))
 		}
 	}
 	return nil
@@ -172,13 +215,13 @@ func (r *ring) keepLock(lock string) {
 	}
 }
 
-// newRing makes the first ring of a store.
-func newRing(lock ringLock, master []byte, at time.Time) (*ring, error) {
+// newRing makes the first ring of a store, for a purpose of a data key.
+func newRing(purpose string, lock ringLock, master []byte, at time.Time) (*ring, error) {
 	var id keyID
 	_, _ = rand.Read(id[:]) // never fails
 	r := &ring{Format: ringFormat, Locks: []ringLock{lock}}
 	r.addKey(id, at)
-	return r, r.wrap(map[keyID][]byte{id: newKey()}, master)
+	return r, r.wrapFor(purpose, map[keyID][]byte{id: newKey()}, master)
 }
 
 // readRing returns the ring's record. When it is gone or damaged, its copy takes
@@ -237,10 +280,14 @@ func (k *Keys) writeRing(ctx context.Context, r *ring, ifVersion int64, lease Le
 
 // makeRing gives a store its first keys: the master key goes to its place first,
 // so that there is never a ring that nothing opens.
-func (k *Keys) makeRing(ctx context.Context) (rec Record, err error) {
+func (k *Keys) makeRing(ctx context.Context, m making) (rec Record, err error) {
 	err = Hold(ctx, k.store, ringLease, ringLeaseTTL, func(ctx context.Context, lease Lease) error {
 		if rec, err = k.readRing(ctx); !errors.Is(err, ErrNotFound) {
 			return err // somebody else was faster, or it cannot be told
+		}
+		purpose, err := k.firstPurpose(ctx, m)
+		if err != nil {
+			return err
 		}
 		p, err := k.place(k.opt.Setting)
 		if err != nil {
@@ -250,7 +297,7 @@ func (k *Keys) makeRing(ctx context.Context) (rec Record, err error) {
 		if err != nil {
 			return err
 		}
-		r, err := newRing(made.lock, made.master, now())
+		r, err := newRing(purpose, made.lock, made.master, now())
 		if err != nil {
 			return err
 		}

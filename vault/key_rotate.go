@@ -42,7 +42,7 @@ func (k *Keys) Rotate(ctx context.Context, to string) (Rotation, error) {
 		return Rotation{}, errors.New("rotate the keys: this store cannot be looked after as a whole")
 	}
 	// Makes the first ring where there is none, and proves that the key is here.
-	if _, err := k.ready(ctx, true); err != nil {
+	if _, err := k.ready(ctx, mustMake); err != nil {
 		return Rotation{}, fmt.Errorf("rotate the keys: %w", err)
 	}
 	var out Rotation
@@ -131,8 +131,7 @@ func (r *rotation) begin(ctx context.Context, target place) error {
 	var id keyID
 	_, _ = rand.Read(id[:]) // never fails
 	r.ring.addKey(id, now())
-	r.unlocked.raw[id] = newKey()
-	if r.unlocked.keys[id], err = newAEAD(r.unlocked.raw[id]); err != nil {
+	if err := r.unlocked.add(id, newKey()); err != nil {
 		return err
 	}
 	r.unlocked.current = id
@@ -178,6 +177,7 @@ func (r *rotation) write(ctx context.Context) error {
 
 // reseal seals every record that is not sealed with the newest data key. It
 // returns the data keys that are still in use, because something does not open.
+// What can be learned again is left alone: it is when its data key is gone.
 func (r *rotation) reseal(ctx context.Context) (inUse map[keyID]bool, err error) {
 	inUse = map[keyID]bool{r.unlocked.current: true}
 	kinds, err := r.keeper.Kinds(ctx)
@@ -185,15 +185,15 @@ func (r *rotation) reseal(ctx context.Context) (inUse map[keyID]bool, err error)
 		return nil, err
 	}
 	for _, kind := range kinds {
-		if !HoldsSecrets(kind) {
+		if kind == KindKey || Expendable(kind) {
 			continue
 		}
-		recs, err := r.store.List(ctx, kind, "")
-		if err != nil && !errors.Is(err, ErrCorrupt) {
-			return nil, err // a damaged record was set aside; the others count
+		keys, err := r.keeper.Keys(ctx, kind)
+		if err != nil {
+			return nil, err
 		}
-		for _, rec := range recs {
-			if err := r.resealOne(ctx, rec, inUse); err != nil {
+		for _, key := range keys {
+			if err := r.resealOne(ctx, key, inUse); err != nil {
 				return nil, err
 			}
 		}
@@ -202,26 +202,25 @@ func (r *rotation) reseal(ctx context.Context) (inUse map[keyID]bool, err error)
 }
 
 // resealOne does one record, again as long as others write it meanwhile.
-func (r *rotation) resealOne(ctx context.Context, rec Record, inUse map[keyID]bool) error {
+func (r *rotation) resealOne(ctx context.Context, key Key, inUse map[keyID]bool) error {
 	for {
-		id, err := sealedWith(rec.Data)
+		rec, err := r.store.Get(ctx, key)
+		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
+			return nil // gone, or damaged and set aside
+		}
+		if err != nil {
+			return err
+		}
+		id, plain, err := r.unlocked.open(rec)
 		if err == nil && id == r.unlocked.current {
 			return nil
 		}
-		var plain []byte
-		if err == nil && r.unlocked.keys[id] == nil {
-			err = ErrUnknownKey
-		}
-		if err == nil {
-			plain, err = openData(r.unlocked.keys[id], rec.Key, rec.Data)
-		}
 		if err != nil {
 			inUse[id] = true
-			r.out.Unopened = append(r.out.Unopened, rec.Key)
+			r.out.Unopened = append(r.out.Unopened, key)
 			return nil
 		}
-		sealed := sealData(r.unlocked.keys[r.unlocked.current], r.unlocked.current, rec.Key, plain)
-		err = r.keeper.Rewrite(ctx, rec.Key, sealed, rec.Version, r.lease)
+		err = r.keeper.Rewrite(ctx, key, r.unlocked.seal(key, rec.Version, plain), rec.Version, r.lease)
 		if err == nil {
 			r.out.Resealed++
 			return nil
@@ -229,14 +228,28 @@ func (r *rotation) resealOne(ctx context.Context, rec Record, inUse map[keyID]bo
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
-		rec, err = r.store.Get(ctx, rec.Key)
-		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 	}
+}
+
+// open returns the plain data of a record as the store has it, and the data key
+// that protects it.
+func (k *keyring) open(rec Record) (id keyID, plain []byte, err error) {
+	secret := HoldsSecrets(rec.Kind)
+	if secret {
+		id, err = sealedWith(rec.Data)
+	} else {
+		id, err = signedWith(rec.Data)
+	}
+	switch {
+	case err != nil:
+	case k.keys[id] == nil:
+		err = ErrUnknownKey
+	case secret:
+		plain, err = openData(k.keys[id], rec)
+	default:
+		plain, err = verifyData(k.macs[id], rec)
+	}
+	return id, plain, err
 }
 
 // finish leaves one lock and drops data keys that nothing needs any more.

@@ -1,6 +1,7 @@
 package vault
 
-// The kinds of records. A kind not listed in [HoldsSecrets] as plain is sealed.
+// The kinds of records. A kind that [HoldsSecrets] does not list as plain is
+// encrypted; see [Sealed] for how the plain ones are authenticated.
 const (
 	KindGrant    = "grant"    // tokens of a login
 	KindClient   = "client"   // a client registration, perhaps with its secret
@@ -12,9 +13,10 @@ const (
 	KindPin      = "pin"      // the hash of a tool's definition
 	KindBudget   = "budget"   // counters of calls and tokens
 	KindStep     = "step"     // remembered step-up attempts
-	KindToken    = "token"    // the hash of a token that lets an agent in
+	KindToken    = "token"    // the hash of a token that authenticates a client
 	KindGateway  = "gateway"  // what gateways behind one address share
 	KindKey      = "key"      // the data key, itself wrapped by the master key
+	KindAudit    = "audit"    // the key that authenticates audit blocks
 )
 
 // Expendable says whether records of kind can be learned again, so that a store need
@@ -35,4 +37,15 @@ func HoldsSecrets(kind string) bool {
 		return false
 	}
 	return true
+}
+
+// Authenticated says whether records of kind are stored as they are but carry a
+// message authentication code: all that hold no secret, except the ring of keys,
+// whose parts the master key authenticates.
+func Authenticated(kind string) bool { return !HoldsSecrets(kind) && kind != KindKey }
+
+// guards says whether records of kind decide what a client or a server may do, so
+// that an older version of one must not come back.
+func guards(kind string) bool {
+	return kind == KindToken || kind == KindApproval || kind == KindPin
 }

@@ -69,16 +69,19 @@ func (m *Memory) Get(ctx context.Context, key Key) (Record, error) {
 
 // Put implements [Records].
 func (m *Memory) Put(ctx context.Context, key Key, data []byte, ifVersion int64) (Record, error) {
-	return m.put(ctx, key, data, ifVersion, nil)
+	return m.put(ctx, key, fixed(data), ifVersion, nil)
 }
 
 // PutFenced implements [Records].
 func (m *Memory) PutFenced(ctx context.Context, key Key, data []byte, ifVersion int64, lease Lease) (Record, error) {
-	return m.put(ctx, key, data, ifVersion, &lease)
+	return m.put(ctx, key, fixed(data), ifVersion, &lease)
 }
 
-func (m *Memory) put(ctx context.Context, key Key, data []byte, ifVersion int64, fence *Lease) (Record, error) {
-	if err := cmp.Or(key.Validate(), ValidData(data)); err != nil {
+// fixed is data that does not depend on the version.
+func fixed(data []byte) func(int64) []byte { return func(int64) []byte { return data } }
+
+func (m *Memory) put(ctx context.Context, key Key, data func(int64) []byte, ifVersion int64, fence *Lease) (Record, error) {
+	if err := key.Validate(); err != nil {
 		return Record{}, err
 	}
 	if err := m.lock(ctx); err != nil {
@@ -91,8 +94,11 @@ func (m *Memory) put(ctx context.Context, key Key, data []byte, ifVersion int64,
 	if m.records[key].Version != ifVersion {
 		return Record{}, fmt.Errorf("put %s: %w", key, ErrConflict)
 	}
+	rec := Record{Key: key, Version: m.sequence + 1, Data: data(m.sequence + 1), Updated: now()}
+	if err := ValidData(rec.Data); err != nil {
+		return Record{}, err
+	}
 	m.sequence++
-	rec := Record{Key: key, Version: m.sequence, Data: data, Updated: now()}
 	m.records[key] = copied(rec)
 	m.changes.Publish(Change{Key: key, Version: rec.Version})
 	return copied(rec), nil

@@ -6,19 +6,45 @@ import (
 	"fmt"
 )
 
-// Sealer encrypts the data of records that hold secrets. The key is bound in,
-// so that a sealed value moved to another record does not open. Both methods
-// may be called from any goroutine and must not keep or change their arguments.
+// Sealer protects records: it encrypts the data of the kinds that [HoldsSecrets]
+// names and authenticates the data of all others. The record's key and version are
+// bound in, so that a value moved to another record, or put back after a newer one
+// was written, does not open. Both methods may be called from any goroutine and
+// must not keep or change their arguments.
 type Sealer interface {
-	Seal(ctx context.Context, key Key, plain []byte) ([]byte, error)
-	Open(ctx context.Context, key Key, sealed []byte) ([]byte, error)
+	// Sealing returns the function that protects records now. The function is pure
+	// and does no I/O, so that it can run inside a transaction, when the version is
+	// known. It is used at once and not kept.
+	Sealing(ctx context.Context) (Sealing, error)
+
+	// Open checks a record and returns its plain data.
+	Open(ctx context.Context, rec Record) ([]byte, error)
 }
 
-// Sealed returns a view of store through which records of the kinds that
-// [HoldsSecrets] names are sealed on their way in and opened on their way out.
-// A record that does not open stays where it is and is reported as a
+// Sealing returns the data of a record as it is stored.
+type Sealing func(key Key, version int64, plain []byte) []byte
+
+// errReread tells that records which were stored before records were authenticated
+// have just been authenticated: what was read before is outdated.
+var errReread = errors.New("the record has been authenticated meanwhile; read it again")
+
+// Sealed returns a view of store through which records are encrypted or
+// authenticated on their way in and checked on their way out, see [Sealer]. A
+// record that does not open stays where it is and is reported as a
 // [*CorruptError]; when only the key cannot be had, the error is the sealer's.
-func Sealed(store Store, sealer Sealer) Store { return &sealedStore{store, sealer} }
+//
+// A record of a kind that decides what others may do (tokens, approvals, pins) is
+// also refused when this process has already seen a newer version of it, or its
+// removal. Beyond that a database writer can still remove records, or put back the
+// whole row of an older version before a process starts: no code in the record can
+// show that.
+//
+// A store that is not a [Keeper] has its secrets encrypted without the version, and
+// the rest stored as it is.
+func Sealed(store Store, sealer Sealer) Store {
+	keeper, _ := store.(Keeper)
+	return &sealedStore{Store: store, sealer: sealer, keeper: keeper}
+}
 
 // Unsealed returns the store below the seal, or store itself when it has none:
 // for looking at names and for removing what does not open. What is read from it
@@ -33,43 +59,93 @@ func Unsealed(store Store) Store {
 type sealedStore struct {
 	Store
 	sealer Sealer
+	keeper Keeper // nil: the store cannot tell a version before it writes
+	newest newestVersions
+}
+
+// protects says whether records of kind are changed on their way in.
+func (s *sealedStore) protects(kind string) bool {
+	return HoldsSecrets(kind) || Authenticated(kind) && s.keeper != nil
 }
 
 func (s *sealedStore) Get(ctx context.Context, key Key) (Record, error) {
+	rec, err := s.get(ctx, key)
+	if errors.Is(err, errReread) {
+		rec, err = s.get(ctx, key)
+	}
+	return rec, err
+}
+
+func (s *sealedStore) get(ctx context.Context, key Key) (Record, error) {
+	mark := s.newest.mark()
 	rec, err := s.Store.Get(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		s.newest.gone(key, mark)
+	}
 	if err != nil {
 		return Record{}, err
 	}
-	return s.open(ctx, rec)
+	return s.open(ctx, rec, mark)
 }
 
 func (s *sealedStore) Put(ctx context.Context, key Key, data []byte, ifVersion int64) (Record, error) {
-	sealed, err := s.seal(ctx, key, data)
-	if err != nil {
-		return Record{}, err
-	}
-	rec, err := s.Store.Put(ctx, key, sealed, ifVersion)
-	return plain(rec, data, err)
+	return s.put(ctx, key, data, ifVersion, nil)
 }
 
 func (s *sealedStore) PutFenced(ctx context.Context, key Key, data []byte, ifVersion int64, lease Lease) (Record, error) {
-	sealed, err := s.seal(ctx, key, data)
+	return s.put(ctx, key, data, ifVersion, &lease)
+}
+
+func (s *sealedStore) put(ctx context.Context, key Key, data []byte, ifVersion int64, lease *Lease) (Record, error) {
+	seal := func(_ Key, _ int64, data []byte) []byte { return data }
+	if s.protects(key.Kind) {
+		var err error
+		if seal, err = s.sealer.Sealing(ctx); err != nil {
+			return Record{}, fmt.Errorf("seal %s: %w", key, err)
+		}
+	}
+	var rec Record
+	var err error
+	switch {
+	case s.keeper != nil:
+		rec, err = s.keeper.PutAs(ctx, key, func(version int64) []byte { return seal(key, version, data) }, ifVersion, lease)
+	case lease != nil:
+		rec, err = s.Store.PutFenced(ctx, key, seal(key, 0, data), ifVersion, *lease)
+	default:
+		rec, err = s.Store.Put(ctx, key, seal(key, 0, data), ifVersion)
+	}
 	if err != nil {
 		return Record{}, err
 	}
-	rec, err := s.Store.PutFenced(ctx, key, sealed, ifVersion, lease)
-	return plain(rec, data, err)
+	s.newest.saw(key, rec.Version)
+	rec.Data = append([]byte{}, data...)
+	return rec, nil
 }
 
-// Take opens the record before it removes it, so that one that does not open is
-// not lost.
+// Delete implements [Records].
+func (s *sealedStore) Delete(ctx context.Context, key Key, ifVersion int64) error {
+	err := s.Store.Delete(ctx, key, ifVersion)
+	if err == nil {
+		s.newest.saw(key, ifVersion+1)
+	}
+	return err
+}
+
+// Take opens the record before it removes it, so that a secret that does not open
+// is not lost. A record without secrets that is not authentic is removed and
+// reported as a [*CorruptError]: it was never one of ours.
 func (s *sealedStore) Take(ctx context.Context, key Key) (Record, error) {
 	for {
 		rec, err := s.Get(ctx, key)
+		if errors.Is(err, ErrTampered) && Authenticated(key.Kind) {
+			if _, takeErr := s.Store.Take(ctx, key); takeErr != nil {
+				return Record{}, takeErr
+			}
+		}
 		if err != nil {
 			return Record{}, err
 		}
-		err = s.Store.Delete(ctx, key, rec.Version)
+		err = s.Delete(ctx, key, rec.Version)
 		if err == nil {
 			return rec, nil
 		}
@@ -80,13 +156,22 @@ func (s *sealedStore) Take(ctx context.Context, key Key) (Record, error) {
 }
 
 func (s *sealedStore) List(ctx context.Context, kind, principal string) ([]Record, error) {
+	recs, err := s.list(ctx, kind, principal)
+	if errors.Is(err, errReread) {
+		recs, err = s.list(ctx, kind, principal)
+	}
+	return recs, err
+}
+
+func (s *sealedStore) list(ctx context.Context, kind, principal string) ([]Record, error) {
+	mark := s.newest.mark()
 	sealed, err := s.Store.List(ctx, kind, principal)
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return nil, err
 	}
 	recs := make([]Record, 0, len(sealed))
 	for _, rec := range sealed {
-		opened, openErr := s.open(ctx, rec)
+		opened, openErr := s.open(ctx, rec, mark)
 		if openErr != nil && !errors.Is(openErr, ErrCorrupt) {
 			return nil, openErr
 		}
@@ -102,7 +187,7 @@ func (s *sealedStore) List(ctx context.Context, kind, principal string) ([]Recor
 // Ready also proves that the key can be had: a successor of what is about to be
 // spent will have to be sealed.
 func (s *sealedStore) Ready(ctx context.Context, room int) error {
-	if _, err := s.sealer.Seal(ctx, LocalKey("ready", "probe"), nil); err != nil {
+	if _, err := s.sealer.Sealing(ctx); err != nil {
 		return fmt.Errorf("check that records can be sealed: %w", err)
 	}
 	return s.Store.Ready(ctx, room+sealOverhead)
@@ -111,7 +196,7 @@ func (s *sealedStore) Ready(ctx context.Context, room int) error {
 // notNow says whether the record may well open later, so that it must not be
 // taken for a damaged one.
 func notNow(err error) bool {
-	for _, passing := range []error{ErrUnavailable, ErrNewer, ErrClosed, context.Canceled, context.DeadlineExceeded} {
+	for _, passing := range []error{ErrUnavailable, ErrNewer, ErrClosed, context.Canceled, context.DeadlineExceeded, errReread} {
 		if errors.Is(err, passing) {
 			return true
 		}
@@ -119,37 +204,26 @@ func notNow(err error) bool {
 	return false
 }
 
-func (s *sealedStore) seal(ctx context.Context, key Key, data []byte) ([]byte, error) {
-	if !HoldsSecrets(key.Kind) {
-		return data, nil
-	}
-	sealed, err := s.sealer.Seal(ctx, key, data)
-	if err != nil {
-		return nil, fmt.Errorf("seal %s: %w", key, err)
-	}
-	return sealed, nil
-}
-
-func (s *sealedStore) open(ctx context.Context, rec Record) (Record, error) {
-	if !HoldsSecrets(rec.Kind) {
+// open checks the record and returns it with its plain data. mark is from before
+// the record was read.
+func (s *sealedStore) open(ctx context.Context, rec Record, mark int64) (Record, error) {
+	if !s.protects(rec.Kind) {
 		return rec, nil
 	}
-	data, err := s.sealer.Open(ctx, rec.Key, rec.Data)
+	bound := rec
+	if s.keeper == nil {
+		bound.Version = 0
+	}
+	data, err := s.sealer.Open(ctx, bound)
 	if notNow(err) {
 		return Record{}, fmt.Errorf("open %s: %w", rec.Key, err)
+	}
+	if err == nil {
+		err = s.newest.check(rec, mark)
 	}
 	if err != nil {
 		return Record{}, &CorruptError{Key: rec.Key, Err: fmt.Errorf("it does not open: %w", err)}
 	}
 	rec.Data = data
-	return rec, nil
-}
-
-// plain puts the caller's data back into what was stored sealed.
-func plain(rec Record, data []byte, err error) (Record, error) {
-	if err != nil {
-		return Record{}, err
-	}
-	rec.Data = append([]byte{}, data...)
 	return rec, nil
 }

@@ -10,25 +10,28 @@ import (
 	"fmt"
 )
 
-// A sealed record is a header, a nonce, and what AES-256-GCM makes of the data:
+// An encrypted record is a header, a nonce, and what AES-256-GCM makes of the data:
 //
 //	"ush" | format (1 byte) | id of the data key (8) | nonce (12) | ciphertext and tag
 //
-// The header and the record's key are authenticated with it, so that every
-// changed byte and every move to another record is noticed.
+// The header, the record's key and, since format 2, its version are authenticated
+// with it, so that every changed byte and every move to another record or version
+// is noticed. See seal_mac.go for records without secrets.
 const (
-	sealMagic  = "ush"
-	sealFormat = 1
-	sealHeader = len(sealMagic) + 1 + len(keyID{})
+	sealMagic         = "ush"
+	sealFormatKey     = 1 // bound to the key only
+	sealFormatVersion = 2 // and to the version
+	sealFormat        = sealFormatVersion
+	sealHeader        = len(sealMagic) + 1 + len(keyID{})
 	// sealOverhead is how much longer sealed data is than plain.
 	sealOverhead = sealHeader + 12 + 16
 )
 
 // What a sealed record that does not open is.
 var (
-	// ErrTampered means that sealed bytes are not as they were written: changed,
-	// cut, moved from another record, or never sealed at all.
-	ErrTampered = errors.New("the sealed bytes are not as they were written")
+	// ErrTampered means that the bytes of a record are not what was written: changed,
+	// cut, moved from another record or version, or never sealed at all.
+	ErrTampered = errors.New("the stored bytes are not what usher wrote")
 
 	// ErrUnknownKey means that a record was sealed with a data key that the
 	// store no longer has.
@@ -70,13 +73,13 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// sealData seals plain for the record key.
-func sealData(aead cipher.AEAD, id keyID, key Key, plain []byte) []byte {
+// sealData encrypts plain for a record.
+func sealData(aead cipher.AEAD, id keyID, key Key, version int64, plain []byte) []byte {
 	out := make([]byte, 0, len(plain)+sealOverhead)
 	out = append(out, sealMagic...)
 	out = append(out, sealFormat)
 	out = append(out, id[:]...)
-	return aead.Seal(out, nil, plain, sealBinding(out, key))
+	return aead.Seal(out, nil, plain, sealBinding(out, key, version))
 }
 
 // sealedWith reads which data key sealed the data.
@@ -93,8 +96,9 @@ func sealedWith(sealed []byte) (id keyID, err error) {
 }
 
 // openData undoes sealData; the caller has read the header.
-func openData(aead cipher.AEAD, key Key, sealed []byte) ([]byte, error) {
-	plain, err := aead.Open(nil, nil, sealed[sealHeader:], sealBinding(sealed[:sealHeader], key))
+func openData(aead cipher.AEAD, rec Record) ([]byte, error) {
+	header := rec.Data[:sealHeader]
+	plain, err := aead.Open(nil, nil, rec.Data[sealHeader:], sealBinding(header, rec.Key, rec.Version))
 	if err != nil {
 		return nil, ErrTampered
 	}
@@ -106,11 +110,15 @@ func openData(aead cipher.AEAD, key Key, sealed []byte) ([]byte, error) {
 
 // sealBinding is what is authenticated with the data. The lengths keep two keys
 // from running into the same bytes.
-func sealBinding(header []byte, key Key) []byte {
-	out := append([]byte{}, header...)
+func sealBinding(header []byte, key Key, version int64) []byte {
+	out := make([]byte, 0, len(header)+len(key.Kind)+len(key.Principal)+len(key.Name)+16)
+	out = append(out, header...)
 	for _, part := range []string{key.Kind, key.Principal, key.Name} {
 		out = binary.AppendUvarint(out, uint64(len(part)))
 		out = append(out, part...)
 	}
-	return out
+	if header[len(sealMagic)] == sealFormatKey {
+		return out
+	}
+	return binary.BigEndian.AppendUint64(out, uint64(version))
 }

@@ -4,30 +4,40 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/usher-mcp/usher/vault"
 )
 
-// flip is a Sealer that only tests may use: it inverts bytes and binds the key.
+// flip is a Sealer that only tests may use: it inverts the bytes of secrets and binds
+// the key and the version.
 type flip struct{}
 
-func (flip) Seal(_ context.Context, key vault.Key, plain []byte) ([]byte, error) {
-	out := []byte(key.String() + "\n")
-	for _, b := range plain {
-		out = append(out, ^b)
-	}
-	return out, nil
+func (flip) Sealing(context.Context) (vault.Sealing, error) {
+	return func(key vault.Key, version int64, plain []byte) []byte {
+		out := []byte(fmt.Sprintln(key, version))
+		for _, b := range plain {
+			if vault.HoldsSecrets(key.Kind) {
+				b = ^b
+			}
+			out = append(out, b)
+		}
+		return out
+	}, nil
 }
 
-func (flip) Open(_ context.Context, key vault.Key, sealed []byte) ([]byte, error) {
-	body, ok := bytes.CutPrefix(sealed, []byte(key.String()+"\n"))
+func (flip) Open(_ context.Context, rec vault.Record) ([]byte, error) {
+	body, ok := bytes.CutPrefix(rec.Data, []byte(fmt.Sprintln(rec.Key, rec.Version)))
 	if !ok {
 		return nil, errors.New("sealed for another record")
 	}
 	out := []byte{}
 	for _, b := range body {
-		out = append(out, ^b)
+		if vault.HoldsSecrets(rec.Kind) {
+			b = ^b
+		}
+		out = append(out, b)
 	}
 	return out, nil
 }

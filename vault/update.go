@@ -32,10 +32,27 @@ func overwrite(ctx context.Context, s Records, key Key, data []byte) error {
 	keep := func([]byte) ([]byte, error) { return data, nil }
 	_, err := Update(ctx, s, key, keep)
 	if errors.Is(err, ErrCorrupt) {
-		// Reading set the damaged record aside, so the second try finds none.
+		// Reading set a damaged record aside, so the second try finds none.
 		_, err = Update(ctx, s, key, keep)
 	}
+	if errors.Is(err, ErrCorrupt) {
+		err = replace(ctx, s, key, data)
+	}
 	return err
+}
+
+// replace stores data in place of a record that does not open.
+func replace(ctx context.Context, s Records, key Key, data []byte) error {
+	for {
+		versions, err := s.Versions(ctx, key.Kind, key.Principal)
+		if err != nil {
+			return err
+		}
+		_, err = s.Put(ctx, key, data, versions[key.Name])
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
 }
 
 // forget removes the record if it is there.

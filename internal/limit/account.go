@@ -17,6 +17,9 @@ const (
 	UnitIdle = 30 * time.Minute
 	// UnitSweep is how often such connections are looked for.
 	UnitSweep = time.Minute
+	// RememberedVersions is how many tokens, approvals and pins have their newest
+	// version remembered in a process.
+	RememberedVersions = 16384
 )
 
 func accountRows() []Row {
@@ -27,5 +30,10 @@ func accountRows() []Row {
 		{Name: "UnitsPerServer", Who: "client", What: "supervised connections of one server, open or closed", Value: UnitsPerServer, Then: "the longest unused ones are forgotten; if all are open, the request fails", Test: "host.TestUnitsAreBounded"},
 		{Name: "UnitIdle", Who: "client", What: "time that a closed connection of a named account or another principal stays supervised", Value: UnitIdle, Then: "it is forgotten", Test: "host.TestIdleUnitsAreForgotten"},
 		{Name: "UnitSweep", Who: "client", What: "time between two looks for such connections", Value: UnitSweep, Then: "the next request looks", Test: "host.TestIdleUnitsAreForgotten"},
+		{
+			Name: "RememberedVersions", Who: "client", What: "tokens, approvals and pins whose newest version a process remembers",
+			Value: RememberedVersions, Then: "one of them is forgotten; its older versions are noticed again after the next read",
+			Test: "vault.TestRememberedVersionsAreBounded",
+		},
 	}
 }

@@ -33,6 +33,17 @@ func (s *Store) Kinds(ctx context.Context) ([]string, error) {
 	return kinds, err
 }
 
+// Keys implements vault.Keeper.
+func (s *Store) Keys(ctx context.Context, kind string) (keys []vault.Key, err error) {
+	err = s.each(ctx, "list the keys of "+kind, func() { keys = []vault.Key{} }, func(rows *sql.Rows) error {
+		r := row{kind, nil, nil}
+		err := rows.Scan(&r[1], &r[2])
+		keys = append(keys, r.key())
+		return err
+	}, `SELECT principal, name FROM usher_records WHERE kind = $1 ORDER BY principal, name`, kind)
+	return keys, err
+}
+
 // Rewrite implements vault.Keeper. The time is read in the same transaction,
 // because it is under the record's sum.
 func (s *Store) Rewrite(ctx context.Context, key vault.Key, data []byte, ifVersion int64, lease vault.Lease) error {

@@ -103,32 +103,45 @@ func (s *Store) each(ctx context.Context, what string, begin func(), take func(*
 
 // Put implements vault.Records.
 func (s *Store) Put(ctx context.Context, key vault.Key, data []byte, ifVersion int64) (vault.Record, error) {
-	return s.put(ctx, key, data, ifVersion, nil)
+	return s.put(ctx, key, fixed(data), ifVersion, nil)
+}
+
+// PutAs implements vault.Keeper.
+func (s *Store) PutAs(ctx context.Context, key vault.Key, data func(version int64) []byte, ifVersion int64, lease *vault.Lease) (vault.Record, error) {
+	return s.put(ctx, key, data, ifVersion, lease)
+}
+
+// fixed is a copy of data, which does not depend on the version.
+func fixed(data []byte) func(int64) []byte {
+	data = append([]byte{}, data...)
+	return func(int64) []byte { return data }
 }
 
 // PutFenced implements vault.Records. The lease is checked, and kept from
 // changing, in the transaction that writes.
 func (s *Store) PutFenced(ctx context.Context, key vault.Key, data []byte, ifVersion int64, lease vault.Lease) (vault.Record, error) {
-	return s.put(ctx, key, data, ifVersion, &lease)
+	return s.put(ctx, key, fixed(data), ifVersion, &lease)
 }
 
-func (s *Store) put(ctx context.Context, key vault.Key, data []byte, ifVersion int64, fence *vault.Lease) (rec vault.Record, err error) {
-	if err := cmp.Or(key.Validate(), vault.ValidData(data)); err != nil {
+func (s *Store) put(ctx context.Context, key vault.Key, data func(int64) []byte, ifVersion int64, fence *vault.Lease) (rec vault.Record, err error) {
+	if err := key.Validate(); err != nil {
 		return rec, err
 	}
-	data = append([]byte{}, data...)
 	err = s.write(ctx, careOf(key.Kind), "put "+key.String(), func(tx querier) error {
 		if fence != nil {
 			if err := s.checkLease(ctx, tx, *fence); err != nil {
 				return err
 			}
 		}
-		rec = vault.Record{Key: key, Data: data}
+		rec = vault.Record{Key: key}
 		var millis int64
 		if err := tx.QueryRowContext(ctx, s.d.sql(`{next}`)).Scan(&rec.Version, &millis); err != nil {
 			return err
 		}
-		rec.Updated = fromMillis(millis)
+		rec.Updated, rec.Data = fromMillis(millis), data(rec.Version)
+		if err := vault.ValidData(rec.Data); err != nil {
+			return err
+		}
 		return s.store(ctx, tx, rec, ifVersion)
 	})
 	if err != nil {

@@ -225,6 +225,7 @@ func (f *damagedFile) salvageRecords(ctx context.Context, s *Store, tx querier, 
 	for _, kind := range []string{
 		vault.KindGrant, vault.KindClient, vault.KindPending, vault.KindSecret, vault.KindKey,
 		vault.KindApproval, vault.KindEra, vault.KindCatalog, vault.KindPin, vault.KindBudget, vault.KindStep,
+		vault.KindToken, vault.KindGateway, vault.KindAudit,
 	} {
 		queries = append(queries, `SELECT `+columns+` FROM usher_records WHERE kind = '`+kind+`'`)
 	}
