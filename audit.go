@@ -24,7 +24,10 @@ func act(f policy.Finished) vault.Act {
 // openTrail begins the audit trail of this host, unless the settings say no.
 func (h *Host) openTrail() {
 	if s := h.Config().Usher.Audit; s.Enabled {
-		h.trail = vault.NewTrail(h.store, &vault.TrailOptions{Keep: s.Keep, Log: h.log})
+		h.trail = vault.NewTrail(h.store, &vault.TrailOptions{
+			Keep: s.Keep, Log: h.log,
+			Key: func(ctx context.Context) (vault.AuditKey, error) { return vault.LoadAuditKey(ctx, h.store) },
+		})
 	}
 }
 
@@ -45,5 +48,9 @@ func (h *Host) VerifyAudit(ctx context.Context, heads []vault.Head) ([]vault.Cha
 	if keep := h.Config().Usher.Audit.Keep; keep > 0 {
 		kept = time.Now().Add(-keep)
 	}
-	return vault.Verify(ctx, h.store, heads, kept)
+	key, err := vault.LoadAuditKey(ctx, h.store)
+	if err != nil {
+		return nil, err
+	}
+	return vault.Verify(ctx, h.store, &key, heads, kept)
 }

@@ -14,13 +14,14 @@ func newCmdAuditVerify(a *app) *cobra.Command {
 	var against string
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "verify", Short: "Check that nobody changed the audit trail", Args: exactly(0),
-		Long: `Read the whole trail and check that every block is what its hash says and follows
-the one before. Ends with 1 when something does not fit.
+		Use: "verify", Short: "Check that nobody changed the audit log", Args: exactly(0),
+		Long: `Read the whole audit log and check that every block is what its hash says, was
+written with the audit key of the store, and follows the one before. Ends with 1 when
+something does not fit.
 
-Whoever may write the database could make a whole chain anew, or cut off its end. Keep
-what --json prints somewhere else and give it back with --against: then that shows,
-too.`,
+Somebody who can write the database, but does not have the key, cannot change or add
+blocks, but could remove the end of a chain or a whole one. Keep what --json prints
+somewhere else and give it back with --against: then that shows, too.`,
 		Example: `  usher audit verify
   usher audit verify --json > heads.json
   usher audit verify --against heads.json`,
@@ -32,10 +33,12 @@ too.`,
 }
 
 type auditVerifyJSON struct {
-	OK     bool          `json:"ok"`
-	Acts   int64         `json:"acts"`
-	Lost   int64         `json:"lost"`
-	Chains []vault.Chain `json:"chains"`
+	OK   bool  `json:"ok"`
+	Acts int64 `json:"acts"`
+	Lost int64 `json:"lost"`
+	// Unkeyed blocks have a hash but no authentication code.
+	Unkeyed int64         `json:"unkeyed_blocks"`
+	Chains  []vault.Chain `json:"chains"`
 }
 
 func (a *app) auditVerify(ctx context.Context, against string, asJSON bool) error {
@@ -57,6 +60,7 @@ func (a *app) auditVerify(ctx context.Context, against string, asJSON bool) erro
 		sum.OK = sum.OK && len(c.Problems) == 0
 		sum.Acts += c.Acts
 		sum.Lost += c.Lost
+		sum.Unkeyed += c.Unkeyed
 		if !c.Closed {
 			open++
 		}
@@ -69,7 +73,7 @@ func (a *app) auditVerify(ctx context.Context, against string, asJSON bool) erro
 		a.tellVerified(sum, open)
 	}
 	if !sum.OK {
-		return withHint(errors.New("the audit trail is not what was written"), "compare with a backup of the store; who can write to it besides usher?")
+		return withHint(errors.New("the audit log is not what was written"), "compare with a backup of the store; who can write to it besides usher?")
 	}
 	return nil
 }
@@ -82,6 +86,9 @@ func (a *app) tellVerified(sum auditVerifyJSON, open int) {
 	}
 	if sum.OK {
 		a.note("%s in %s: all are as they were written", count(int(sum.Acts), "call"), count(len(sum.Chains), "chain"))
+	}
+	if sum.Unkeyed > 0 {
+		a.note("  %s no authentication code: an older usher wrote them", countOf(int(sum.Unkeyed), "block has", "blocks have"))
 	}
 	if open > 0 {
 		a.note("  %s not ended: usher still runs, or was killed", countOf(open, "chain has", "chains have"))

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -23,6 +24,9 @@ type Block struct {
 	Number  int64
 	Prev    string // hash of the block before; empty for the first
 	Hash    string
+	// Key names the key that authenticates the block, empty when none does; see
+	// [Verify].
+	Key string
 	// Lost is how many acts before this block could not be kept, because the store
 	// was away for too long.
 	Lost int64
@@ -32,6 +36,9 @@ type Block struct {
 	// Problem says why the block cannot be trusted: it is not what its hash says,
 	// or cannot be read. Only Seq is sure then.
 	Problem error
+
+	code   string
+	detail []byte
 }
 
 // blockAction marks the entries of the audit trail that hold a block.
@@ -41,7 +48,8 @@ const blockAction = "acts"
 const (
 	blockVersionLines  = 1 // as JSON, one a line
 	blockVersionPacked = 2 // see packActs
-	blockVersion       = blockVersionPacked
+	blockVersionKeyed  = 3 // packed; after the hash stands a code, see AuditKey
+	blockVersion       = blockVersionKeyed
 )
 
 // blockHeader is the first line of a block, as JSON in every version, so that an
@@ -55,10 +63,15 @@ type blockHeader struct {
 	Count   int    `json:"count"`
 	Lost    int64  `json:"lost,omitempty"`
 	End     bool   `json:"end,omitempty"`
+	Key     string `json:"key,omitempty"` // of the code
 }
 
 // entry makes the block that holds acts.
-func (h blockHeader) entry(at time.Time, acts []Act) (AuditEntry, error) {
+func (h blockHeader) entry(at time.Time, acts []Act, key AuditKey) (AuditEntry, error) {
+	h.Version, h.Key = blockVersionPacked, key.id
+	if key.key != nil {
+		h.Version = blockVersionKeyed
+	}
 	head, err := json.Marshal(h)
 	if err != nil {
 		return AuditEntry{}, err
@@ -66,17 +79,20 @@ func (h blockHeader) entry(at time.Time, acts []Act) (AuditEntry, error) {
 	detail := make([]byte, 0, len(head)+1024+len(acts)*56)
 	detail = packActs(append(append(detail, head...), '\n'), acts)
 	sum := sha256.Sum256(detail)
-	return AuditEntry{
-		At: at, Action: blockAction, Target: h.Writer, Outcome: hex.EncodeToString(sum[:]), Detail: detail,
-	}, nil
+	outcome := hex.EncodeToString(sum[:])
+	if key.key != nil {
+		outcome += codeSeparator + key.code(detail)
+	}
+	return AuditEntry{At: at, Action: blockAction, Target: h.Writer, Outcome: outcome, Detail: detail}, nil
 }
 
 // readBlock takes an entry apart. Whoever could write the database may have written
 // anything.
 func readBlock(e AuditEntry) Block {
-	b := Block{Seq: e.Seq, Hash: e.Outcome, Writer: e.Target}
+	b := Block{Seq: e.Seq, Writer: e.Target, detail: e.Detail}
+	b.Hash, b.code, _ = strings.Cut(e.Outcome, codeSeparator)
 	sum := sha256.Sum256(e.Detail)
-	if hex.EncodeToString(sum[:]) != e.Outcome {
+	if hex.EncodeToString(sum[:]) != b.Hash {
 		b.Problem = fmt.Errorf("entry %d of the audit trail was changed after it was written", e.Seq)
 		return b
 	}
@@ -91,7 +107,7 @@ func readBlock(e AuditEntry) Block {
 			e.Seq, h.Writer, h.Version, e.Target, blockVersion)
 		return b
 	}
-	b.Version, b.Process, b.Number, b.Prev, b.Lost, b.End = h.Version, h.Process, h.Number, h.Prev, h.Lost, h.End
+	b.Version, b.Process, b.Number, b.Prev, b.Lost, b.End, b.Key = h.Version, h.Process, h.Number, h.Prev, h.Lost, h.End, h.Key
 	acts, err := h.acts(rest)
 	if err != nil {
 		b.Problem = fmt.Errorf("entry %d of the audit trail cannot be read: %w", e.Seq, err)

@@ -56,7 +56,7 @@ func shown(t *testing.T, blocks []vault.Block) string {
 
 func verified(t *testing.T, entries []vault.AuditEntry) vault.Chain {
 	t.Helper()
-	chains, err := vault.Verify(t.Context(), forged{entries: entries}, nil, time.Time{})
+	chains, err := vault.Verify(t.Context(), forged{entries: entries}, nil, nil, time.Time{})
 	if err != nil || len(chains) != 1 {
 		t.Fatalf("%+v, %v", chains, err)
 	}

@@ -3,7 +3,9 @@ package vault
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,10 @@ type TrailOptions struct {
 	// Keep is how long acts are kept; older ones are removed once an hour. 0: for
 	// ever.
 	Keep time.Duration
+	// Key returns the key that authenticates blocks, see [LoadAuditKey]. While the
+	// key of the store cannot be had, blocks are written without. Default: none are
+	// authenticated.
+	Key func(ctx context.Context) (AuditKey, error)
 	// Log hears when acts are lost. Default: discard.
 	Log *slog.Logger
 }
@@ -57,6 +63,7 @@ type Trail struct {
 	written, dropped atomic.Int64
 
 	// What follows belongs to the writing goroutine.
+	key     AuditKey
 	head    blockHeader // the block that was written last
 	last    string      // its hash
 	unsaved *AuditEntry // was handed to the store, which did not say that it has it
@@ -78,7 +85,7 @@ func NewTrail(store Audits, opt *TrailOptions) *Trail {
 	if t.opt.Log == nil {
 		t.opt.Log = slog.New(slog.DiscardHandler)
 	}
-	t.head = blockHeader{Version: blockVersion, Writer: rand.Text(), Process: NewHolder()}
+	t.head = blockHeader{Writer: rand.Text(), Process: NewHolder()}
 	return t
 }
 
@@ -210,6 +217,9 @@ func (t *Trail) flush(ctx context.Context, end bool) error {
 		if err := t.save(ctx); err != nil {
 			return err
 		}
+		if err := t.loadKey(ctx); err != nil {
+			return err
+		}
 		acts, lost := t.take(first || end)
 		last := end && len(acts) < t.opt.Batch
 		if len(acts) == 0 && !last {
@@ -255,7 +265,7 @@ func (t *Trail) take(few bool) (acts []Act, lost int64) {
 func (t *Trail) make(acts []Act, lost int64, end bool) error {
 	h := t.head
 	h.Number, h.Prev, h.Count, h.Lost, h.End = h.Number+1, t.last, len(acts), lost, end
-	e, err := h.entry(time.Now(), acts)
+	e, err := h.entry(time.Now(), acts, t.key)
 	if err != nil {
 		return err
 	}
@@ -272,10 +282,27 @@ func (t *Trail) save(ctx context.Context) error {
 	if err := t.store.Append(ctx, *t.unsaved); err != nil {
 		return err
 	}
-	t.last = t.unsaved.Outcome
+	t.last, _, _ = strings.Cut(t.unsaved.Outcome, codeSeparator)
 	t.written.Add(int64(t.head.Count))
 	t.unsaved = nil
 	return nil
+}
+
+// loadKey gets the key that authenticates blocks. A block is rather written without
+// than lost.
+func (t *Trail) loadKey(ctx context.Context) error {
+	if t.opt.Key == nil || t.key.key != nil {
+		return nil
+	}
+	key, err := t.opt.Key(ctx)
+	if errors.Is(err, ErrNoKey) || errors.Is(err, ErrWrongKey) || errors.Is(err, ErrCorrupt) {
+		t.opt.Log.Warn("a block of the audit log is written without an authentication code", "error", err)
+		return nil
+	}
+	if err == nil {
+		t.key = key
+	}
+	return err
 }
 
 // trimEvery is how often a process that writes removes what is too old.

@@ -128,7 +128,7 @@ func TestTrailWhileTheStoreIsAway(t *testing.T) {
 		time.Sleep(time.Minute)
 		tr.Add(act("g"))
 		tr.Close()
-		chains, err := vault.Verify(t.Context(), s, nil, time.Time{})
+		chains, err := vault.Verify(t.Context(), s, nil, nil, time.Time{})
 		if err != nil || len(chains) != 1 || len(chains[0].Problems) > 0 || !chains[0].Closed {
 			t.Fatalf("verify: %+v, %v; a block that was written twice is no problem", chains, err)
 		}
@@ -154,7 +154,7 @@ func TestTrailForgetsWhatIsOld(t *testing.T) {
 		if n := len(readAll(t, s)); n < 23 || n > 26 {
 			t.Errorf("%d blocks of 30, want those of one day", n)
 		}
-		chains, err := vault.Verify(t.Context(), s, nil, time.Time{})
+		chains, err := vault.Verify(t.Context(), s, nil, nil, time.Time{})
 		if err != nil || len(chains) != 1 || len(chains[0].Problems) > 0 || chains[0].First == 1 {
 			t.Errorf("verify: %+v, %v; what was trimmed is no problem", chains, err)
 		}
@@ -237,7 +237,7 @@ func TestVerify(t *testing.T) {
 			if tt.forge != nil {
 				entries = tt.forge(entries)
 			}
-			chains, err := vault.Verify(t.Context(), forged{entries: entries}, []vault.Head{head}, time.Time{})
+			chains, err := vault.Verify(t.Context(), forged{entries: entries}, nil, []vault.Head{head}, time.Time{})
 			var problems []string
 			for _, c := range chains {
 				problems = append(problems, c.Problems...)
@@ -248,7 +248,7 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
-	if chains, err := vault.Verify(t.Context(), forged{}, []vault.Head{head}, time.Now().Add(time.Hour)); err != nil || len(chains) > 0 {
+	if chains, err := vault.Verify(t.Context(), forged{}, nil, []vault.Head{head}, time.Now().Add(time.Hour)); err != nil || len(chains) > 0 {
 		t.Errorf("a chain that was too old to be kept: %+v, %v", chains, err)
 	}
 }
@@ -277,7 +277,7 @@ func FuzzBlock(f *testing.F) {
 	f.Add([]byte(`{"v":1,"count":1}` + "\n" + `{"arguments_sha256":"zz"}`))
 	f.Fuzz(func(t *testing.T, detail []byte) {
 		e := vault.AuditEntry{Seq: 1, Action: "acts", Outcome: hashOf(detail), Detail: detail}
-		if _, err := vault.Verify(t.Context(), forged{entries: []vault.AuditEntry{e}}, nil, time.Time{}); err != nil {
+		if _, err := vault.Verify(t.Context(), forged{entries: []vault.AuditEntry{e}}, nil, nil, time.Time{}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -23,8 +23,13 @@ type Chain struct {
 	Hash   string    `json:"hash"` // of the last block
 	Lost   int64     `json:"lost"` // acts that the process could not keep
 	Closed bool      `json:"closed"`
+	// Unkeyed is how many blocks carry no authentication code, because an older usher
+	// wrote them: somebody who can write the database could have written them too.
+	Unkeyed int64 `json:"unkeyed_blocks"`
 	// Problems say what does not fit, empty when all does.
 	Problems []string `json:"problems,omitempty"`
+
+	keyed bool // a block had a code
 }
 
 // Head is where a chain stood at an earlier time. Heads that are kept elsewhere
@@ -36,11 +41,13 @@ type Head struct {
 	Hash   string    `json:"hash"`
 }
 
-// Verify reads the whole trail and checks that every block is what its hash says
-// and follows the one before it, and that it still holds all heads that were seen
-// before, unless they are older than kept.
-func Verify(ctx context.Context, s Audits, heads []Head, kept time.Time) ([]Chain, error) {
-	v := verifier{chains: map[string]*Chain{}, heads: map[string]Head{}}
+// Verify reads the whole trail and checks that every block is what its hash says,
+// was written with the key, unless that is nil, and follows the one before it; and
+// that the trail still holds all heads that were seen before, unless they are older
+// than kept. Without such heads nobody can tell that the end of a chain, or all of it,
+// was removed.
+func Verify(ctx context.Context, s Audits, key *AuditKey, heads []Head, kept time.Time) ([]Chain, error) {
+	v := verifier{key: key, chains: map[string]*Chain{}, heads: map[string]Head{}}
 	for _, h := range heads {
 		v.heads[h.Writer] = h
 	}
@@ -64,6 +71,7 @@ func Verify(ctx context.Context, s Audits, heads []Head, kept time.Time) ([]Chai
 }
 
 type verifier struct {
+	key    *AuditKey
 	chains map[string]*Chain
 	heads  map[string]Head
 }
@@ -87,6 +95,18 @@ func (v *verifier) add(b Block) {
 		return // written twice: the store's first answer got lost
 	}
 	c.follow(b)
+	if problem := v.key.check(b); problem != "" {
+		c.Problems = append(c.Problems, problem)
+	}
+	switch {
+	case b.Key != "":
+		c.keyed = true
+	case c.keyed:
+		c.Problems = append(c.Problems, fmt.Sprintf("block %d carries no authentication code, but an earlier one does", b.Number))
+		fallthrough
+	default:
+		c.Unkeyed++
+	}
 	if h, known := v.heads[b.Writer]; known && h.Last == b.Number && h.Hash != b.Hash {
 		c.Problems = append(c.Problems, fmt.Sprintf("block %d is another one than when it was seen before", b.Number))
 	}
