@@ -5,6 +5,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -12,12 +14,17 @@ import (
 // maxAuditTarget bounds the name of what was used: a resource's URI can be anything.
 const maxAuditTarget = 512
 
-// act is a finished call as the audit trail keeps it.
+// act is a finished call as the audit log keeps it: the hash of its arguments, and no
+// credentials of a resource's URI.
 func act(f policy.Finished) vault.Act {
 	k := callerKey(f.Key)
+	target := f.Tool
+	if f.Method != wire.MethodToolsCall && f.Method != wire.MethodPromptsGet {
+		target = config.MaskURI(target) // before it is cut: half a URI hides its password from us
+	}
 	return vault.Act{
 		At: f.Began.Add(f.Took), Principal: k.Principal, Server: k.Server, Account: k.Account, Method: f.Method,
-		Target: f.Tool[:min(len(f.Tool), maxAuditTarget)], Arguments: f.ArgumentsSum(), Outcome: f.Outcome, Took: f.Took, Bytes: f.Bytes,
+		Target: target[:min(len(target), maxAuditTarget)], Arguments: f.ArgumentsSum(), Outcome: f.Outcome, Took: f.Took, Bytes: f.Bytes,
 	}
 }
 

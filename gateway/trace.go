@@ -16,7 +16,7 @@ import (
 // `_meta`. Attribute names are those of OpenTelemetry's conventions for MCP.
 func (g *Gateway) traced(ctx context.Context, method string, p *wire.Params, version string, serve func(context.Context) answer) answer {
 	ctx = propagation.TraceContext{}.Extract(ctx, &wire.TraceMeta{Meta: p.Meta})
-	ctx, span := g.opt.Tracer.Start(ctx, p.Describe(method), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+	ctx, span := g.opt.Tracer.Start(ctx, p.SpanName(method), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("mcp.method.name", method),
 		attribute.String("mcp.protocol.version", version),
 	))

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -36,7 +37,7 @@ type Finished struct {
 	Caller  Caller
 	Key     Key
 	Method  string
-	Tool    string // or the name of the prompt, or the URI of the resource
+	Tool    string // or the name of the prompt, or the URI of the resource, credentials masked
 	Outcome string
 	Began   time.Time
 	Took    time.Duration
@@ -57,6 +58,9 @@ func finished(c *Call, took time.Duration, res Result, err error) Finished {
 func used(c Caller, k Key, req Request, took time.Duration, res Result, err error) Finished {
 	p, _ := wire.ReadParams(req.Params) // what cannot be read was refused
 	name, _ := p.NameFor(req.Method)
+	if req.Method == wire.MethodResourcesRead {
+		name = config.MaskURI(name)
+	}
 	return Finished{
 		Caller: c, Key: k, Method: req.Method, Tool: name, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
 		Bytes: len(res.Raw), Err: err, params: req.Params,

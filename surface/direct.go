@@ -239,7 +239,7 @@ func (d *direct) followAll(ctx context.Context, a Agent, uris []string, ready fu
 		wg.Go(func() {
 			t, err := d.resolve(ctx, a, uri)
 			if err != nil {
-				d.s.opt.Log.Debug("a subscription leads nowhere", "uri", uri, "error", err)
+				d.s.opt.Log.Debug("a subscription leads nowhere", "error", err)
 				ready()
 				return
 			}

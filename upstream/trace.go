@@ -18,7 +18,7 @@ import (
 // conventions for MCP.
 func (c *Conn) trace(ctx context.Context, req *Request, version string) (context.Context, trace.Span) {
 	p, _ := wire.ReadParams(req.Params) // what is wrong with them is said later
-	ctx, span := c.opt.Tracer.Start(ctx, p.Describe(req.Method), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+	ctx, span := c.opt.Tracer.Start(ctx, p.SpanName(req.Method), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("mcp.method.name", req.Method),
 		attribute.String("mcp.protocol.version", version),
 		attribute.String("server.address", c.server.Name),

@@ -189,3 +189,12 @@ func (p *Params) Describe(method string) string {
 	}
 	return method
 }
+
+// SpanName names a request for a trace: [Params.Describe] without the URI of a
+// resource, which may hold credentials and is another one for every resource.
+func (p *Params) SpanName(method string) string {
+	if method == MethodResourcesRead {
+		return method
+	}
+	return p.Describe(method)
+}
