@@ -50,6 +50,9 @@ func placeSettings(ctx context.Context, cfg *config.Config, sys config.System, d
 		return config.Settings{}, err
 	}
 	set.Store = cmp.Or(homePath(set.Store, sys), filepath.Join(dirs.State, "usher.db"))
+	if err := sqlstore.CheckSource(set.Store); err != nil {
+		return config.Settings{}, fmt.Errorf("usher.store: %w", err)
+	}
 	if path, ok := strings.CutPrefix(set.Key, "file:"); ok {
 		path = homePath(path, sys)
 		if !filepath.IsAbs(path) {

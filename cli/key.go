@@ -205,5 +205,5 @@ func (a *app) keyPlace(to string) (string, error) {
 		}
 		return "file:" + rest, nil
 	}
-	return "", usagef("usher key rotate --to keychain\nusher key rotate --to file:PATH", "--to takes keychain, passphrase, file:PATH or env:NAME, not %q", to)
+	return "", usagef("usher key rotate --to keychain\nusher key rotate --to file:PATH", "--to takes keychain, passphrase, file:PATH or env:NAME") // what was given may be the key itself
 }

@@ -61,7 +61,8 @@ func (k *Keys) place(setting string) (place, error) {
 	case kind == "env" && rest != "":
 		return &envPlace{name: rest, env: k.opt.Env}, nil
 	}
-	return nil, fmt.Errorf("%w: a key is kept in auto, keychain, passphrase, file:PATH or env:NAME, not in %q", ErrInvalid, setting)
+	// What it is instead is not shown: it may be the key itself.
+	return nil, fmt.Errorf("%w: the setting of the key must be auto, keychain, passphrase, file:PATH or env:NAME", ErrInvalid)
 }
 
 // elsewhere explains a ring that none of a place's keys opens.

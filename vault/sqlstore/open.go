@@ -94,6 +94,9 @@ func connect(ctx context.Context, source string, options *Options) (*Store, erro
 	s.turn <- struct{}{}
 	s.watch.starting = make(chan struct{}, 1)
 	s.watch.starting <- struct{}{}
+	if err := CheckSource(source); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
 	if IsPostgres(source) {
 		return s, s.connectPostgres(source)
 	}

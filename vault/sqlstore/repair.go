@@ -37,6 +37,9 @@ const versionGap = 1 << 20
 // use the store meanwhile; if one does, the error is vault.ErrUnavailable. A file
 // of which nothing can be read stays where it is.
 func Repair(ctx context.Context, source string) (Repaired, error) {
+	if err := CheckSource(source); err != nil {
+		return Repaired{}, fmt.Errorf("repair the store: %w", err)
+	}
 	if IsPostgres(source) {
 		return Repaired{}, fmt.Errorf("%w: only a SQLite file can be repaired here (for PostgreSQL use its own tools and backups)", vault.ErrInvalid)
 	}
