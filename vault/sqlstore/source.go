@@ -26,7 +26,7 @@ func CheckSource(source string) error {
 	if host || strings.Contains(path, "://") {
 		return fmt.Errorf("%w: a store is a file, sqlite:PATH or postgres://…; this is a URL of another kind", vault.ErrInvalid)
 	}
-	if !isSQLite && keywordSource().MatchString(source) {
+	if !isSQLite && strings.Contains(source, "=") && keywordSource().MatchString(source) {
 		return fmt.Errorf("%w: a store is a file or postgres://USER@HOST/DATABASE, not a list of keywords such as host=…", vault.ErrInvalid)
 	}
 	return nil
