@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -29,16 +31,13 @@ func started(t *testing.T, env ...string) int {
 		_ = in.Close()
 		_ = cmd.Wait() // its input has ended
 	})
-	lines := bufio.NewScanner(out)
-	pid := 0
-	for lines.Scan() {
-		for _, digit := range lines.Text() {
-			pid = pid*10 + int(digit-'0')
-		}
-		break
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
 	}
-	if pid == 0 {
-		t.Fatal("the shell printed no process id")
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return pid
 }
