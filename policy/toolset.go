@@ -331,6 +331,10 @@ func newToolset(ctx context.Context, c host.Catalog, mode string, old *toolset) 
 	return set, nil
 }
 
+// firstPinsTimeout is how long the store may take for the pins of an account of which
+// none were read yet: there is nothing to go on with, and the call fails without them.
+const firstPinsTimeout = 15 * time.Second
+
 // observe compares the set with the pins in the store, in one read and at most one
 // write. Calls go on with the record as last read while the store is away. The store
 // is not left in the middle of a write when the asker leaves, but definitions are then
@@ -362,11 +366,15 @@ func (g *Gate) observe(asker context.Context, sc *accountState, k Key, set *tool
 		}
 		return rec.encode()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(asker), storeTimeout)
+	wait := storeTimeout
+	if sc.pins == nil {
+		wait = firstPinsTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(asker), wait)
 	defer cancel()
 	rec, err := vault.Update(ctx, g.store, key, observe)
-	if errors.Is(err, vault.ErrCorrupt) {
-		g.opt.Log.Warn("the pins of a server were damaged and are taken anew", "server", key.Name, "error", err)
+	if errors.Is(err, vault.ErrCorrupt) && !errors.Is(err, vault.ErrTampered) {
+		g.opt.Log.Warn("the pins of a server were damaged and are taken again", "server", key.Name, "error", err)
 		rec, err = vault.Update(ctx, g.store, key, observe) // the damaged record was set aside
 	}
 	if err != nil && !errors.Is(err, errNothing) && asker.Err() != nil {
