@@ -58,7 +58,11 @@ func needOf(method string) needs {
 // What does not exist for the caller is an [UnknownError], the same as for a name
 // that nobody uses; what the rules forbid is a [DeniedError].
 func (g *Gate) allow(ctx context.Context, c *Caller, k Key, n needs, tool string) (string, error) {
-	state := g.accounts.find(k)
+	return g.allowState(ctx, c, k, n, tool, g.accounts.find(k))
+}
+
+// allowState is allow with what is remembered about the account, nil for nothing.
+func (g *Gate) allowState(ctx context.Context, c *Caller, k Key, n needs, tool string, state *accountState) (string, error) {
 	if !g.exists(ctx, k, state) {
 		return "", g.unknownServer(c, k, false)
 	}

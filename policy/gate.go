@@ -195,15 +195,18 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	if c.Tool == "" {
 		return Result{}, wire.Errorf(wire.CodeInvalidParams, "the call names no tool")
 	}
-	tool, err := g.allow(ctx, &c.Caller, c.Key, needTool, c.Tool)
+	var q query
+	q.account = g.accounts.find(c.Key) // nil for the first request of an account
+	tool, err := g.allowState(ctx, &c.Caller, c.Key, needTool, c.Tool, q.account)
 	if err != nil {
 		return Result{}, err
 	}
-	var q query
 	if err := q.fill(c, tool); err != nil {
 		return Result{}, err
 	}
-	q.account = g.account(c.Key)
+	if q.account == nil {
+		q.account = g.account(c.Key)
+	}
 	if err := g.budgets.charge(ctx, q.account.server.budget(g.budgets, c.Key.Server)); err != nil {
 		return Result{}, err
 	}
