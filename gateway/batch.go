@@ -52,7 +52,7 @@ func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []
 	b := &batch{s: s, p: p, requests: requests, life: lifetimeOf(r.Context())}
 	defer context.AfterFunc(r.Context(), func() {
 		b.stop()
-		if !p.refuse(tokenEnded(r.Context())) {
+		if tokenEnded(r.Context()) == nil {
 			p.leave()
 		}
 	})()
@@ -69,6 +69,9 @@ func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []
 	}
 	b.work()
 	workers.Wait()
+	if p.refuse(tokenEnded(r.Context())) {
+		return
+	}
 	if b.answers == nil {
 		p.finish(http.StatusAccepted, nil)
 		return
