@@ -171,7 +171,7 @@ func TestMetricsAreNotForEverybody(t *testing.T) {
 		for _, f := range flags {
 			var out bytes.Buffer
 			args := append([]string{"token", "mint"}, f...)
-			if code := Run(t.Context(), args, IO{In: strings.NewReader(""), Out: &out, Err: io.Discard, Width: 80, System: s.system}); code != exitOK {
+			if code := Run(t.Context(), args, IO{In: strings.NewReader(""), Out: &out, Err: io.Discard, InTTY: true, ErrTTY: true, Width: 80, System: s.system}); code != exitOK {
 				t.Fatalf("%v: exit code %d", args, code)
 			}
 			status, text := fetch(t, http.MethodGet, s.mcp+"/metrics", "", "Authorization", "Bearer "+strings.TrimSpace(out.String()))

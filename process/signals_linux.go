@@ -35,13 +35,23 @@ func hear(events chan<- event) {
 	}()
 }
 
+// lastSignal is the highest signal number of Linux.
+const lastSignal = 64
+
 // cleanSignals makes the child start with no signal blocked and none ignored. It runs
-// after hear, on the thread that starts the child. What has a handler here has the default action in the child,
-// and the Go runtime handles all signals but those of job control.
+// after hear, on the thread that starts the child. A signal with a handler here has
+// the default action in the child; one that the parent of this process ignored, and
+// the Go runtime does not handle, would stay ignored.
 func cleanSignals() {
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil) // cannot fail
-	var byDefault [8]uint64                                          // a struct sigaction of zeros, which means SIG_DFL
-	for _, sig := range []syscall.Signal{syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
-		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, sigsetBytes, 0, 0)
+	for sig := uintptr(1); sig <= lastSignal; sig++ {
+		var is, byDefault [8]uint64 // a struct sigaction begins with the handler; zeros mean SIG_DFL
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&is)), sigsetBytes, 0, 0)
+		if errno == 0 && *(*uintptr)(unsafe.Pointer(&is)) == sigIgnore {
+			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&byDefault)), 0, sigsetBytes, 0, 0)
+		}
 	}
 }
+
+// sigIgnore is SIG_IGN.
+const sigIgnore = 1

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -16,6 +17,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/internal/fake"
 )
 
@@ -149,13 +153,16 @@ func (t *trial) newGateway() (g *gatewayProcess, err error) {
 	return g, g.start(h)
 }
 
-// mint makes a token of a principal.
+// mint makes a token of a principal. The command needs a person, who may not be here.
 func mint(h *home, principal string) (string, error) {
-	out, err := h.command("token", "mint", "--principal", principal).Output()
+	host, err := usher.Open(h.t.ctx, &usher.Options{Load: config.LoadOptions{System: config.System{
+		Home: h.dir, Workdir: h.dir, LookupEnv: func(name string) (string, bool) { return h.dir, name == "USHER_HOME" },
+	}}})
 	if err != nil {
-		return "", fmt.Errorf("usher token mint: %w", err)
+		return "", err
 	}
-	return strings.TrimSpace(string(out)), nil
+	text, _, err := host.Tokens().Mint(h.t.ctx, gateway.Mint{Principal: principal})
+	return text, errors.Join(err, host.Close())
 }
 
 // start runs the gateway and waits until it says where it listens.

@@ -11,13 +11,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/person"
 )
 
 // usher runs a command of the program beside the replicas and returns what it prints.
 func (w *world) usher(args ...string) string {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), w.exe, args...)
-	cmd.Env = append(slices.Clone(w.env), "USHER_HOME="+w.home("command"))
+	home := w.home("command")
+	token, err := person.NewToken(home) // minting a token needs a person
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd.Env = append(slices.Clone(w.env), "USHER_HOME="+home, person.TokenVariable+"="+token)
 	out, err := cmd.Output()
 	if err != nil {
 		w.t.Fatalf("usher %s: %v", strings.Join(args, " "), err)

@@ -72,7 +72,7 @@ var rooms = map[string]rule{
 	}},
 	"internal/fake": {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 	"internal/torture": {ours: []string{
-		"usher", "config", "auth", "host", "policy", "vault", "vault/sqlstore", "internal/fake",
+		"usher", "config", "auth", "gateway", "host", "policy", "vault", "vault/sqlstore", "internal/fake",
 	}},
 	"cmd/usher": {ours: []string{"cli", "process"}},
 	"bench":     {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
