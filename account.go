@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
 )
@@ -14,8 +15,10 @@ func (h *Host) caller() policy.Caller { return policy.As(h.principal) }
 // key reads "server" or "server@label".
 func (h *Host) key(account string) (host.Key, error) {
 	server, label, labelled := strings.Cut(account, "@")
-	if labelled && (label == "" || strings.ContainsAny(label, "@/ \t\n")) {
-		return host.Key{}, fmt.Errorf("%q is no account: write server or server@label", account)
+	if labelled {
+		if err := config.CheckLabel(label); err != nil {
+			return host.Key{}, fmt.Errorf("%s is not an account: %w", config.Visible(account), err)
+		}
 	}
 	return host.Key{Principal: h.principal, Server: server, Account: label}, nil
 }

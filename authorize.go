@@ -83,6 +83,11 @@ func (h *Host) Target(ctx context.Context, a auth.Account) (config.Server, error
 	if !ok {
 		return config.Server{}, h.hosted.Unknown(a.Server)
 	}
+	if a.Label != "" {
+		if err := config.CheckLabel(a.Label); err != nil {
+			return config.Server{}, err
+		}
+	}
 	if srv.Transport == config.TransportStdio {
 		return config.Server{}, fmt.Errorf("%s is a stdio server: its credentials come from its environment, there is nothing to log in to", a.Server)
 	}

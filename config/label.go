@@ -16,7 +16,7 @@ const maxLabelLength = 64
 func CheckLabel(label string) error {
 	switch {
 	case label == "":
-		return errors.New("an account needs a label: write server@label")
+		return errors.New("the label is empty: write server or server@label")
 	case len(label) > maxLabelLength:
 		return fmt.Errorf("the label %s is longer than %d bytes", Visible(label[:maxLabelLength])+"…", maxLabelLength)
 	case strings.HasPrefix(label, ".") || strings.HasSuffix(label, "."):
