@@ -7,6 +7,8 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/lookalike"
+	"github.com/usher-mcp/usher/internal/wire"
 )
 
 // toolsPage leaves out of a page of a server's tools what does not exist for the
@@ -23,6 +25,9 @@ func (g *Gate) toolsPage(ctx context.Context, c *Caller, k Key, raw []byte) ([]b
 	if out, ok := g.pages.get(id, raw, listing.Tools); ok && known {
 		return out, nil
 	}
+	if err := oneList(raw); err != nil {
+		return nil, err
+	}
 	if !known || !covers(cat.Tools, raw) {
 		if cat, err = to.Tools(ctx); err == nil {
 			listing, err = g.listing(ctx, c, sc, k, cat)
@@ -34,6 +39,26 @@ func (g *Gate) toolsPage(ctx context.Context, c *Caller, k Key, raw []byte) ([]b
 	out := filterPage(raw, listing, c.Scope.Narrow())
 	g.pages.put(id, raw, listing.Tools, out)
 	return out, nil
+}
+
+// listKeys are the members of a page that hold tools.
+var listKeys = []string{"tools"}
+
+// oneList refuses a page in which clients may find tools that nobody compares with
+// their pins: in a second list, in one under a name that resembles "tools", or in
+// something that is not a list.
+func oneList(page []byte) error {
+	seen := false
+	m := jsonx.Object(page)
+	for m.Next() {
+		own := string(m.Key) == listKeys[0]
+		switch kind := jsonx.TypeOf(m.Value); {
+		case own && seen, !own && lookalike.Of(m.Key, listKeys) != "", own && kind != "array" && kind != "null":
+			return wire.Errorf(wire.CodeInternal, "the server's list of tools can be read in more than one way")
+		}
+		seen = seen || own
+	}
+	return m.Err()
 }
 
 // covers reports whether a list has every tool of a page as it stands there.

@@ -1,0 +1,35 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// A page of tools may hold a second list that some clients read instead of the first:
+// under the same name, or under one that a reader without regard to case takes for it.
+func TestSecondListOnAPage(t *testing.T) {
+	pinned, changed := simpleTool("read"), `{"name":"read","description":"CANARY","inputSchema":{"type":"object"}}`
+	for name, page := range map[string]string{
+		"twice":      `{"tools":[` + pinned + `],"tools":[` + changed + `]}`,
+		"reversed":   `{"tools":[` + changed + `],"tools":[` + pinned + `]}`,
+		"case":       `{"tools":[` + pinned + `],"Tools":[` + changed + `]}`,
+		"case alone": `{"TOOLS":[` + changed + `]}`,
+		"escaped":    `{"tools":[` + pinned + `],"tool\u0073":[` + changed + `]}`,
+		"long s":     `{"tools":[` + pinned + `],"tool\u017f":[` + changed + `]}`,
+		"no array":   `{"tools":{"a":` + changed + `}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newFakeHost(pinned)
+			h.do = answers(page)
+			g := openGate(t, h, nil, nil)
+			var req Request
+			req.Method = wire.MethodToolsList
+			res, err := g.Do(t.Context(), Caller{}, Key{Server: "s"}, req)
+			if err == nil && strings.Contains(string(res.Raw), "CANARY") {
+				t.Errorf("a tool that was never compared with its pin is shown: %s", res.Raw)
+			}
+		})
+	}
+}
