@@ -196,7 +196,7 @@ func TestHeadersOfToolsOutsideTheScope(t *testing.T) {
 		switch {
 		case r.Method != wire.MethodToolsList:
 			return []byte(`{"content":[]}`), nil
-		case len(a.Tools) > 0:
+		case len(a.Tools) > 0 || a.Principal == "eve":
 			return []byte(`{"tools":[]}`), nil
 		}
 		return []byte(`{"tools":[{"name":"secret","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`), nil
@@ -219,6 +219,9 @@ func TestHeadersOfToolsOutsideTheScope(t *testing.T) {
 	}
 	if got := call(Mint{Tools: []string{"a/b"}}, wire.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
 		t.Errorf("a narrow token hears of the header: %s", got)
+	}
+	if got := call(Mint{Principal: "eve"}, wire.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
+		t.Errorf("another principal hears of the header: %s", got)
 	}
 }
 

@@ -12,12 +12,13 @@ import (
 	"github.com/usher-mcp/usher/surface"
 )
 
-// headerTables know which arguments of which tools travel in headers, per endpoint.
+// headerTables know which arguments of which tools travel in headers, per endpoint and
+// kind of caller.
 // They are learned from the lists that pass by, and from one asked for when a tool
 // is called before any did.
 type headerTables struct {
 	mu  sync.RWMutex            // guards all
-	all map[string]*headerTable // by the key of an endpoint
+	all map[string]*headerTable // by tableKey
 }
 
 type headerTable struct {
@@ -53,16 +54,20 @@ func (t *headerTables) of(key string) *headerTable {
 	return table
 }
 
-// tableKey names the table of an endpoint for an agent. One with a scope has a table
-// of its own: an error about a header must not tell it of tools that it does not see.
+// tableKey names the table of an endpoint for an agent. Each principal has a table of
+// its own, and each token with a scope: an error about a header must not tell of tools
+// that the agent does not see.
 func tableKey(e *endpoint, a *surface.Agent) string {
-	if len(a.Servers) == 0 && len(a.Tools) == 0 {
-		return e.key
+	switch {
+	case len(a.Servers) == 0 && len(a.Tools) == 0:
+		if a.Principal == localPrincipal {
+			return e.key
+		}
+		return e.key + "\x00principal " + a.Principal
+	case a.Credential != "":
+		return e.key + "\x00credential " + a.Credential
 	}
-	if a.Credential != "" {
-		return e.key + " " + a.Credential
-	}
-	return e.key + " " + owner(*a)
+	return e.key + "\x00owner " + owner(*a)
 }
 
 // learn reads a result of tools/list. Agents may see different parts of a list, so
