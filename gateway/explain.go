@@ -23,9 +23,9 @@ func (g *Gateway) failed(ctx context.Context, q *request, err error) answer {
 	}
 	p := g.views.Explain(err)
 	if p.Kind != surface.KindLogin || !asks(q.method) || !canVisit(q.agent.Capabilities) {
-		return fit(q.method, g.explain(ctx, q.agent, q.method, err))
+		return fit(q.method, g.explain(ctx, q.end, q.agent, q.method, err))
 	}
-	l, ok := g.beginLogin(ctx, q.agent, p)
+	l, ok := g.beginLogin(ctx, q.end, q.agent, p)
 	if !ok || l.URL == "" {
 		return fit(q.method, g.needsLogin(q.method, p, l))
 	}
@@ -83,7 +83,7 @@ func (g *Gateway) inputRequired(q *request, st state, visits []visit) answer {
 
 // explain puts an error into words for an agent of any era: a tool call ends with a
 // result that a model can act on, everything else with an error.
-func (g *Gateway) explain(ctx context.Context, a surface.Agent, method string, err error) answer {
+func (g *Gateway) explain(ctx context.Context, e *endpoint, a surface.Agent, method string, err error) answer {
 	var said *wire.Error
 	if errors.As(err, &said) {
 		return answer{err: said}
@@ -96,7 +96,7 @@ func (g *Gateway) explain(ctx context.Context, a surface.Agent, method string, e
 	case surface.KindUnknownTool, surface.KindUnknownServer:
 		return failure(wire.CodeInvalidParams, "%s", words(p))
 	case surface.KindLogin:
-		l, _ := g.beginLogin(ctx, a, p)
+		l, _ := g.beginLogin(ctx, e, a, p)
 		if l.URL != "" && a.Version >= wire.V20251125 && !wire.Modern(a.Version) && canVisit(a.Capabilities) {
 			return urlElicitation(p, l)
 		}

@@ -12,11 +12,11 @@ import (
 )
 
 // beginLogin starts a login that a call needs. It does not wait for anybody.
-func (g *Gateway) beginLogin(ctx context.Context, a surface.Agent, p surface.Problem) (surface.Login, bool) {
+func (g *Gateway) beginLogin(ctx context.Context, e *endpoint, a surface.Agent, p surface.Problem) (surface.Login, bool) {
 	if p.Server == "" {
 		return surface.Login{}, false
 	}
-	l, err := g.views.BeginLogin(ctx, a, p.Server)
+	l, err := g.views.BeginLogin(ctx, e.view, a, p.Server)
 	if err != nil {
 		g.opt.Log.Warn("cannot start a login", "server", p.Server, "error", err)
 		return surface.Login{}, false
@@ -87,7 +87,7 @@ func (g *Gateway) afterLogin(ctx context.Context, q *request, st state) (answer,
 		return fit(q.method, a), true
 	}
 	deadline := time.Now().Add(loginWait)
-	for time.Now().Before(deadline) && g.views.LoginPending(ctx, q.agent, st.Server) {
+	for time.Now().Before(deadline) && g.views.LoginPending(ctx, q.end.view, q.agent, st.Server) {
 		select {
 		case <-time.After(loginPoll):
 		case <-ctx.Done():

@@ -182,7 +182,7 @@ func (g *Gateway) dispatch(ctx context.Context, q *request) answer {
 func (g *Gateway) discover(ctx context.Context, q *request) answer {
 	info, err := q.end.view.Info(ctx, q.agent)
 	if err != nil {
-		return g.explain(ctx, q.agent, q.method, err)
+		return g.explain(ctx, q.end, q.agent, q.method, err)
 	}
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions()...)
 	out = append(append(out, `,"capabilities":`...), info.Capabilities...)

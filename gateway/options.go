@@ -24,10 +24,10 @@ type Endpoints interface {
 	Server(ctx context.Context, a surface.Agent, name string) (surface.View, error)
 	Profile(name string) (surface.View, error)
 	Explain(err error) surface.Problem
-	// BeginLogin starts a login that a request needs; it waits for nobody.
-	BeginLogin(ctx context.Context, a surface.Agent, target string) (surface.Login, error)
+	// BeginLogin starts a login that a request at a view needs; it waits for nobody.
+	BeginLogin(ctx context.Context, v surface.View, a surface.Agent, target string) (surface.Login, error)
 	// LoginPending reports whether a login at target waits for the person.
-	LoginPending(ctx context.Context, a surface.Agent, target string) bool
+	LoginPending(ctx context.Context, v surface.View, a surface.Agent, target string) bool
 }
 
 // Defaults of Options.

@@ -63,7 +63,7 @@ func (s *session) dispatch(ctx context.Context, m *wire.Message, out outlet) ans
 	}
 	result, err := s.rounds(ctx, m, out)
 	if err != nil {
-		return s.g.explain(ctx, s.agent, m.Method, err)
+		return s.g.explain(ctx, s.end, s.agent, m.Method, err)
 	}
 	if m.Method == wire.MethodToolsList {
 		s.g.headers.of(tableKey(s.end, &s.agent)).learn(result)
@@ -86,5 +86,5 @@ func (s *session) setLevel(ctx context.Context, m *wire.Message) answer {
 	case errors.As(err, &said) && said.Code == wire.CodeMethodNotFound:
 		return answer{result: []byte("{}")}
 	}
-	return s.g.explain(ctx, s.agent, m.Method, err)
+	return s.g.explain(ctx, s.end, s.agent, m.Method, err)
 }

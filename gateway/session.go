@@ -97,7 +97,7 @@ func (s *session) initialize(ctx context.Context) answer {
 	}
 	info, err := s.end.view.Info(ctx, s.agent)
 	if err != nil {
-		return s.g.explain(ctx, s.agent, wire.MethodInitialize, err)
+		return s.g.explain(ctx, s.end, s.agent, wire.MethodInitialize, err)
 	}
 	out := jsonx.AppendText([]byte(`{"protocolVersion":`), s.agent.Version)
 	out = append(append(out, `,"capabilities":`...), info.Capabilities...)

@@ -27,11 +27,11 @@ func (emptyEndpoints) Profile(string) (surface.View, error) {
 	return nil, fmt.Errorf("%w: none", surface.ErrUnknownView)
 }
 
-func (emptyEndpoints) BeginLogin(context.Context, surface.Agent, string) (surface.Login, error) {
+func (emptyEndpoints) BeginLogin(context.Context, surface.View, surface.Agent, string) (surface.Login, error) {
 	return surface.Login{}, errors.New("no logins here")
 }
 
-func (emptyEndpoints) LoginPending(context.Context, surface.Agent, string) bool { return false }
+func (emptyEndpoints) LoginPending(context.Context, surface.View, surface.Agent, string) bool { return false }
 
 func (emptyEndpoints) Explain(err error) surface.Problem { return surface.Problem{Text: err.Error()} }
 
@@ -54,14 +54,14 @@ func (s *script) Auto() (surface.View, surface.Explanation) {
 
 func (s *script) Server(context.Context, surface.Agent, string) (surface.View, error) { return s, nil }
 
-func (s *script) BeginLogin(_ context.Context, a surface.Agent, target string) (surface.Login, error) {
+func (s *script) BeginLogin(_ context.Context, _ surface.View, a surface.Agent, target string) (surface.Login, error) {
 	if s.logins == nil {
 		return surface.Login{}, errors.New("no logins here")
 	}
 	return s.logins.begin(a.Principal, target)
 }
 
-func (s *script) LoginPending(context.Context, surface.Agent, string) bool {
+func (s *script) LoginPending(context.Context, surface.View, surface.Agent, string) bool {
 	return s.logins != nil && !s.logins.over.Load()
 }
 

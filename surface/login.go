@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/usher-mcp/usher/policy"
 )
 
 // loginName is the name of the tool that the direct view adds. It holds no
@@ -51,15 +53,24 @@ func (s *Surface) loginFailed(ctx context.Context, a Agent, target string, err e
 	return sentence("The login to "+target+" did not start: "+p.Text, p.Next) + " Use action status to see how it stands."
 }
 
-// BeginLogin starts a login that an agent's request needs, see [policy.Gate.Login].
-func (s *Surface) BeginLogin(ctx context.Context, a Agent, target string) (Login, error) {
-	return s.gate.Login(ctx, (&endpoint{s: s}).agent(a).who, target)
+// BeginLogin starts a login that an agent's request at a view needs, see
+// [policy.Gate.Login].
+func (s *Surface) BeginLogin(ctx context.Context, v View, a Agent, target string) (Login, error) {
+	return s.gate.Login(ctx, s.caller(v, a), target)
+}
+
+// caller is who an agent at a view is for the gate: the view's profile counts.
+func (s *Surface) caller(v View, a Agent) policy.Caller {
+	if at, ok := v.(interface{ agent(a Agent) Agent }); ok {
+		return at.agent(a).who
+	}
+	return (&endpoint{s: s}).agent(a).who
 }
 
 // LoginPending reports whether a login of the agent's principal at target waits for
 // the person.
-func (s *Surface) LoginPending(ctx context.Context, a Agent, target string) bool {
-	all, err := s.gate.LoginStatus(ctx, (&endpoint{s: s}).agent(a).who, target)
+func (s *Surface) LoginPending(ctx context.Context, v View, a Agent, target string) bool {
+	all, err := s.gate.LoginStatus(ctx, s.caller(v, a), target)
 	return err == nil && slices.ContainsFunc(all, func(l Login) bool { return l.State == "pending" })
 }
 

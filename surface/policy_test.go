@@ -185,3 +185,25 @@ func TestLoginTool(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A login that a call needs is started only where the profile of the endpoint has the
+// server as a whole, as with the login tool.
+func TestLoginOfAProfileOfTools(t *testing.T) {
+	l := &logins{}
+	w := twoServers(t, options{Logins: l, Options: Options{Profiles: map[string]Profile{
+		"tools": {Tools: []string{"alpha/echo"}}, "whole": {Servers: []string{"alpha"}},
+	}}}, nil)
+	for name, want := range map[string]bool{"tools": false, "whole": true} {
+		l.begun = nil
+		v, err := w.Profile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.BeginLogin(t.Context(), v, legacyAgent, "alpha"); (err == nil) != want || len(l.begun) == 1 != want {
+			t.Errorf("%s: %v, begun %v", name, err, l.begun)
+		}
+		if got := w.LoginPending(t.Context(), v, legacyAgent, "alpha"); got != want {
+			t.Errorf("%s: pending is %v", name, got)
+		}
+	}
+}
