@@ -138,8 +138,12 @@ func (g *Gate) countTools(ctx context.Context, c Caller, s ServerStatus) int {
 // for the caller. The texts of the key are the program's own, not parts of name. A
 // refusal is recorded; method says what for.
 func (g *Gate) Resolve(ctx context.Context, c Caller, name, method string) (Key, error) {
-	server, label, _ := strings.Cut(name, "@")
+	server, label, labelled := strings.Cut(name, "@")
 	k := c.own(Key{Server: server, Account: strings.Clone(label)})
+	if labelled && label == "" {
+		k.Server = name
+		return Key{}, g.unknownServer(&c, k, false)
+	}
 	if _, err := g.admit(ctx, &c, k, method, ""); err != nil {
 		return Key{}, err
 	}

@@ -297,3 +297,13 @@ func TestLookalikesAreNotPassedOn(t *testing.T) {
 		t.Errorf("vendor/own with a token for echo: %v", err)
 	}
 }
+
+// A server has one address for each account, and one without an account.
+func TestEmptyLabelIsNoAccount(t *testing.T) {
+	w := twoServers(t, options{}, nil)
+	for _, name := range []string{"alpha@", "@", "@alpha", "alpha@@", "alpha@x", "Alpha", "alpha ", "alpha\x00", "ａlpha", "alpha%40", strings.Repeat("a", 1<<16)} {
+		if v, err := w.Server(t.Context(), legacyAgent, name); !errors.Is(err, ErrUnknownView) {
+			t.Errorf("%.20q: %v %v", name, v, err)
+		}
+	}
+}
