@@ -46,11 +46,11 @@ type server struct {
 	used []string   // what ran: tools, prompts, resources
 }
 
-func newServer(t testing.TB, name string) (*server, config.Server) {
+func newServer(t testing.TB, name string, versions []string) (*server, config.Server) {
 	t.Helper()
 	s := &server{name: name}
 	opt := &fake.Options{
-		Name: name, Instructions: canary(name, "instructions"), Versions: []string{wire.V20260728},
+		Name: name, Instructions: canary(name, "instructions"), Versions: versions,
 		Prompts:   []fake.Prompt{{Def: fmt.Appendf(nil, `{"name":"greet","description":%q}`, canary(name, "prompt")), Result: textPrompt(canary(name, "prompt-result"))}},
 		Resources: []fake.Resource{{Def: fmt.Appendf(nil, `{"uri":"%s://doc","name":%q}`, name, canary(name, "resource")), Result: fmt.Appendf(nil, `{"contents":[{"uri":"%s://doc","text":%q}]}`, name, canary(name, "resource-result"))}},
 	}
@@ -99,14 +99,17 @@ type world struct {
 	finished []policy.Finished
 }
 
-func newWorld(t testing.TB, callers []caller) *world {
+func newWorld(t testing.TB, callers []caller, versions ...string) *world {
 	t.Helper()
+	if versions == nil {
+		versions = []string{wire.V20260728}
+	}
 	w := &world{servers: map[string]*server{}, tokens: map[string]string{}, invalid: map[string]bool{}}
 	cfg := &config.Config{Usher: config.DefaultSettings()}
 	cfg.Usher.Gateway.Profiles = map[string]config.Profile{"tools": {Tools: []string{"crm/read"}}, "crm": {Servers: []string{"crm"}}}
 	urls := map[string]string{}
 	for _, name := range []string{"crm", "hr"} {
-		s, def := newServer(t, name)
+		s, def := newServer(t, name, versions)
 		w.servers[name], urls[name] = s, def.URL
 		cfg.Servers = append(cfg.Servers, def)
 	}
@@ -151,7 +154,7 @@ func newWorld(t testing.TB, callers []caller) *world {
 // mint makes the token of a caller, and spoils it where the caller's is not valid.
 func (w *world) mint(t testing.TB, c caller) {
 	t.Helper()
-	text, token, err := w.host.Tokens().Mint(t.Context(), gateway.Mint{Principal: c.principal, Servers: c.servers, Tools: c.tools, TTL: c.ttl})
+	text, token, err := w.host.Tokens().Mint(t.Context(), gateway.Mint{Principal: c.principal, Servers: c.servers, Tools: c.tools, Profiles: c.profiles, TTL: c.ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

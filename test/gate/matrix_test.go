@@ -21,6 +21,7 @@ type caller struct {
 	name           string
 	principal      string
 	servers, tools []string
+	profiles       []string
 	ttl            time.Duration
 	revoked        bool
 
@@ -45,6 +46,10 @@ var callers = []caller{
 		name: "scope by account", servers: []string{"crm@work"},
 		sees:  func(server, account, _ string) bool { return server == "crm" && account == "work" },
 		whole: func(server, account string) bool { return server == "crm" && account == "work" },
+	},
+	{
+		name: "scope by profile", profiles: []string{"tools"},
+		sees: func(server, _, tool string) bool { return server == "crm" && tool == "read" }, whole: nowhere,
 	},
 	{
 		name: "other principal", principal: "eve",
@@ -73,6 +78,7 @@ var endpoints = []endpoint{
 	{path: "/profiles/tools/mcp", kind: "joined", sees: func(server, _, tool string) bool { return server == "crm" && tool == "read" }, whole: nowhere},
 	{path: "/profiles/crm/mcp", kind: "joined", sees: func(server, _, _ string) bool { return server == "crm" }, whole: func(server, _ string) bool { return server == "crm" }},
 	single("crm", ""), single("hr", ""), single("crm", "work"), single("crm", "invented"), single("nobody", ""),
+	lookalike("crm@"), lookalike("@work"), lookalike("CRM"), lookalike("crm%20"), lookalike("crm@work@"),
 }
 
 func single(server, account string) endpoint {
@@ -82,6 +88,11 @@ func single(server, account string) endpoint {
 		path: "/servers/" + name + "/mcp", kind: "single", server: server, account: account,
 		sees: func(s, a, _ string) bool { return here(s, a) }, whole: here,
 	}
+}
+
+// lookalike is the address of a server that does not exist, though it resembles one.
+func lookalike(name string) endpoint {
+	return endpoint{path: "/servers/" + name + "/mcp", kind: "single", sees: nothing, whole: nowhere}
 }
 
 func label(server, account string) string {
@@ -258,14 +269,21 @@ func TestMatrix(t *testing.T) {
 		t.Fatalf("only %v were found", methods)
 	}
 	for _, c := range callers {
-		for _, warm := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/warm=%v", c.name, warm), func(t *testing.T) {
+		for name, form := range map[string]struct {
+			warm     bool
+			versions []string
+		}{
+			"cold":        {},
+			"warm":        {warm: true},
+			"warm legacy": {warm: true, versions: []string{wire.V20251125, wire.V20250618}},
+		} {
+			t.Run(c.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, []caller{c, {name: "owner"}})
-				if warm {
+				w := newWorld(t, []caller{c, {name: "owner"}}, form.versions...)
+				if form.warm {
 					w.warm(t)
 				}
-				w.matrix(t, c, methods, warm)
+				w.matrix(t, c, methods, form.warm)
 			})
 		}
 	}
