@@ -78,7 +78,8 @@ func covers(list [][]byte, page []byte) bool {
 
 // filterPage leaves out what is not listed and renames what config renames. A tool that
 // stands on the page in another form than the gate has compared with its pin is
-// shown in the form that was.
+// shown in the form that was, and each tool once: a short page could otherwise repeat
+// a large definition without end.
 func filterPage(page []byte, listing Listing, private bool) []byte {
 	shown := make(map[string]Tool, len(listing.Tools))
 	for _, t := range listing.Tools {
@@ -93,7 +94,9 @@ func filterPage(page []byte, listing Listing, private bool) []byte {
 	var out [][]byte
 	same := true
 	for e := jsonx.Array(tools); e.Next(); {
-		t, ok := shown[jsonx.GetText(e.Value, "name")]
+		name := jsonx.GetText(e.Value, "name")
+		t, ok := shown[name]
+		delete(shown, name)
 		switch {
 		case !ok:
 			same = false

@@ -33,3 +33,19 @@ func TestSecondListOnAPage(t *testing.T) {
 		})
 	}
 }
+
+// A page may name one tool over and over. Each name is replaced by the definition that
+// was compared with the pin, which can be a thousand times as large.
+func TestPageOfOneToolOverAndOver(t *testing.T) {
+	const times = 2000
+	large := `{"name":"read","description":"` + strings.Repeat("x", 64<<10) + `","inputSchema":{"type":"object"}}`
+	h := newFakeHost(large)
+	h.do = answers(`{"tools":[` + strings.TrimSuffix(strings.Repeat(`{"name":"read"},`, times), ",") + `]}`)
+	g := openGate(t, h, nil, nil)
+	var req Request
+	req.Method = wire.MethodToolsList
+	res, err := g.Do(t.Context(), Caller{}, Key{Server: "s"}, req)
+	if err != nil || len(res.Raw) > 2*len(large) {
+		t.Errorf("a page of %d bytes has become %d bytes (%v)", times*16, len(res.Raw), err)
+	}
+}
