@@ -8,8 +8,8 @@ import (
 )
 
 // heldBytes counts the bytes that are held for clients that do not read or are away:
-// questions of suspended calls, what waits for a session's stream, and what a broken
-// stream is resumed from. Another one counts the bodies of requests.
+// questions of suspended calls, what waits for the stream of a session or a request,
+// and what a broken stream is resumed from. Another one counts the bodies of requests.
 type heldBytes struct {
 	max, share int // of all, of one principal
 

@@ -58,7 +58,7 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	p := g.newReply(w, r, s.tracks.begin(s.agent.Version))
+	p := g.newReply(w, r, id.Principal, s.tracks.begin(s.agent.Version))
 	if batch {
 		g.answerBatch(r, s, p, requests)
 		return
@@ -94,7 +94,7 @@ func (g *Gateway) postInitialize(w http.ResponseWriter, r *http.Request, id Iden
 	default:
 		w.Header().Set(wire.HeaderSession, s.id)
 	}
-	g.newReply(w, r, nil).finish(http.StatusOK, a.append(nil, m.ID))
+	g.newReply(w, r, id.Principal, nil).finish(http.StatusOK, a.append(nil, m.ID))
 }
 
 // session finds the session of a request, or answers it.

@@ -87,6 +87,7 @@ type teller struct {
 	mu   sync.Mutex // guards what follows, and the order of sending
 	told bool
 	held [][]byte
+	size int // of held
 }
 
 func (t *teller) acknowledge(params []byte) {
@@ -100,7 +101,7 @@ func (t *teller) acknowledge(params []byte) {
 	for _, message := range t.held {
 		t.out.send(message)
 	}
-	t.held = nil
+	t.held, t.size = nil, 0
 }
 
 func (t *teller) tell(m wire.Message) {
@@ -109,8 +110,9 @@ func (t *teller) tell(m wire.Message) {
 	defer t.mu.Unlock()
 	if t.told {
 		t.out.send(message)
-	} else if len(t.held) < maxHeld {
+	} else if len(t.held) < maxHeld && t.size+len(message) <= maxQueuedBytes {
 		t.held = append(t.held, message)
+		t.size += len(message)
 	}
 }
 

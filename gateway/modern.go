@@ -64,7 +64,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity
 			return
 		}
 	}
-	p := g.newReply(w, r, nil)
+	p := g.newReply(w, r, id.Principal, nil)
 	q.out = p
 	a := g.serveModern(r.Context(), q)
 	if a.none {

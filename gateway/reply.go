@@ -18,13 +18,15 @@ const writeTimeout = 30 * time.Second
 // it is one JSON text. A silent one becomes a stream after a while, too, so that
 // nobody in between takes it for dead.
 type reply struct {
-	w      http.ResponseWriter
-	rc     *http.ResponseController
-	stream bool // the agent takes event streams
-	plain  bool // the agent takes JSON
-	prefer bool // it would rather have a stream
-	keep   time.Duration
-	track  *track // nil where a broken stream cannot be taken up again
+	w         http.ResponseWriter
+	rc        *http.ResponseController
+	stream    bool // the agent takes event streams
+	plain     bool // the agent takes JSON
+	prefer    bool // it would rather have a stream
+	keep      time.Duration
+	track     *track // nil where a broken stream cannot be taken up again
+	held      *heldBytes
+	principal string
 
 	mu      sync.Mutex // guards what follows
 	timer   *time.Timer
@@ -35,12 +37,13 @@ type reply struct {
 	writing bool // somebody writes what waits
 	frames  [][]byte
 	size    int
+	counted int           // of size, in held
 	idle    chan struct{} // closed when writing ends, for whoever waits
 }
 
-// newReply makes the reply to r. track may be nil.
-func (g *Gateway) newReply(w http.ResponseWriter, r *http.Request, track *track) *reply {
-	p := &reply{w: w, rc: http.NewResponseController(w), keep: g.opt.KeepAlive, track: track}
+// newReply makes the reply to r, a request of a principal. track may be nil.
+func (g *Gateway) newReply(w http.ResponseWriter, r *http.Request, principal string, track *track) *reply {
+	p := &reply{w: w, rc: http.NewResponseController(w), keep: g.opt.KeepAlive, track: track, held: &g.held, principal: principal}
 	p.plain, p.stream, p.prefer = accepts(r.Header)
 	if p.stream {
 		p.mu.Lock() // the timer may be quick
@@ -113,9 +116,10 @@ func (p *reply) send(message []byte) bool {
 			return true
 		}
 		return false
-	case len(p.frames) >= maxQueued || p.size+len(message) > maxQueuedBytes:
+	case len(p.frames) >= maxQueued || p.size+len(message) > maxQueuedBytes, !p.held.take(p.principal, len(message)):
 		return false
 	}
+	p.counted += len(message)
 	p.push(p.event(message, false))
 	return true
 }
@@ -146,16 +150,19 @@ func (p *reply) push(frame []byte) {
 func (p *reply) write() {
 	for first := true; ; first = false {
 		p.mu.Lock()
-		frames := p.frames
-		p.frames, p.size = nil, 0
+		frames, counted := p.frames, p.counted
+		p.frames, p.size, p.counted = nil, 0, 0
 		if len(frames) == 0 || p.broken || p.away {
 			p.writing = false
 			close(p.idle)
 			p.mu.Unlock()
+			p.held.give(p.principal, counted)
 			return
 		}
 		p.mu.Unlock()
-		if err := p.flush(frames, first); err != nil {
+		err := p.flush(frames, first)
+		p.held.give(p.principal, counted)
+		if err != nil {
 			p.mu.Lock()
 			p.broken = true
 			p.mu.Unlock()

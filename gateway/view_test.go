@@ -31,7 +31,9 @@ func (emptyEndpoints) BeginLogin(context.Context, surface.View, surface.Agent, s
 	return surface.Login{}, errors.New("no logins here")
 }
 
-func (emptyEndpoints) LoginPending(context.Context, surface.View, surface.Agent, string) bool { return false }
+func (emptyEndpoints) LoginPending(context.Context, surface.View, surface.Agent, string) bool {
+	return false
+}
 
 func (emptyEndpoints) Explain(err error) surface.Problem { return surface.Problem{Text: err.Error()} }
 

@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/wire"
+)
+
+// stuckWriter is a client that does not read until it is told to.
+type stuckWriter struct {
+	http.ResponseWriter
+	read chan struct{}
+}
+
+func (w stuckWriter) Write(b []byte) (int, error) {
+	<-w.read
+	return len(b), nil
+}
+
+// Many requests of a client that does not read what servers say meanwhile hold no more
+// than the principal's share together.
+func TestQueuesOfRepliesAreBounded(t *testing.T) {
+	g := New(&script{}, nil)
+	defer g.Close()
+	r := httptest.NewRequest("POST", "/mcp", nil)
+	read := make(chan struct{})
+	message := bytes.Repeat([]byte("x"), 1<<20)
+	taken := 0
+	var all []*reply
+	for range 32 {
+		p := g.newReply(stuckWriter{httptest.NewRecorder(), read}, r, "eve", nil)
+		all = append(all, p)
+		for range 8 {
+			if p.send(message) {
+				taken += len(message)
+			}
+		}
+	}
+	if taken > limit.HeldBytesPerPrincipal {
+		t.Errorf("%d MiB wait for one principal", taken>>20)
+	}
+	close(read)
+	for _, p := range all {
+		p.finish(http.StatusOK, nil)
+	}
+	if n := g.held.size(); n != 0 {
+		t.Errorf("%d bytes are counted when all is written", n)
+	}
+	p := g.newReply(httptest.NewRecorder(), r, "eve", nil)
+	if !p.send(message) {
+		t.Error("a client that reads hears nothing")
+	}
+	p.finish(http.StatusOK, nil)
+}
+
+// What a server says before its subscription is acknowledged is kept within bounds.
+func TestMessagesBeforeTheAcknowledgement(t *testing.T) {
+	b := newBacklog()
+	tell := &teller{out: b, tag: jsonx.Edit{Key: wire.MetaSubscription, Value: []byte("1")}}
+	params := append(append([]byte(`{"uri":"a","x":"`), bytes.Repeat([]byte("x"), 1<<20)...), `"}`...)
+	for range 100 {
+		tell.tell(wire.Message{Method: wire.MethodNotifyUpdated, Params: params})
+	}
+	if n := len(tell.held); n > maxQueuedBytes/len(params) {
+		t.Errorf("%d messages of a MiB wait", n)
+	}
+}
