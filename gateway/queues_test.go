@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -68,5 +69,41 @@ func TestMessagesBeforeTheAcknowledgement(t *testing.T) {
 	}
 	if n := len(tell.held); n > maxQueuedBytes/len(params) {
 		t.Errorf("%d messages of a MiB wait", n)
+	}
+}
+
+// countingWriter counts who writes at the same time, and what was begun.
+type countingWriter struct {
+	*httptest.ResponseRecorder
+	statuses chan int
+	write    chan struct{} // every status waits for one
+}
+
+func (w countingWriter) WriteHeader(status int) {
+	w.statuses <- status
+	<-w.write
+	w.ResponseRecorder.WriteHeader(status)
+}
+
+// A token that ends while the answers to a batch are ready is answered once: with 401
+// and without the answers, or the other way round.
+func TestRefusalAndAnswerAtOnce(t *testing.T) {
+	g := New(&script{}, nil)
+	defer g.Close()
+	refuse := func(p *reply) { p.refuse(errTokenRevoked) }
+	answer := func(p *reply) { p.finish(http.StatusOK, []byte(`{"secret":1}`)) }
+	for name, order := range map[string][2]func(*reply){"refused first": {refuse, answer}, "answered first": {answer, refuse}} {
+		w := countingWriter{httptest.NewRecorder(), make(chan int, 2), make(chan struct{}, 2)}
+		p := g.newReply(w, httptest.NewRequest("POST", "/mcp", nil), "eve", nil)
+		var wg sync.WaitGroup
+		wg.Go(func() { order[0](p) })
+		status := <-w.statuses
+		w.write <- struct{}{} // the second is for what must not be written
+		w.write <- struct{}{}
+		order[1](p)
+		wg.Wait()
+		if len(w.statuses) != 0 || status == http.StatusUnauthorized && bytes.Contains(w.Body.Bytes(), []byte("secret")) {
+			t.Errorf("%s: %d, then %d more: %s", name, status, len(w.statuses), w.Body)
+		}
 	}
 }

@@ -28,17 +28,18 @@ type reply struct {
 	held      *heldBytes
 	principal string
 
-	mu      sync.Mutex // guards what follows
-	timer   *time.Timer
-	begun   bool // it is a stream
-	closed  bool // nothing more is taken
-	broken  bool // writing failed
-	away    bool // the agent left; what comes is for its return
-	writing bool // somebody writes what waits
-	frames  [][]byte
-	size    int
-	counted int           // of size, in held
-	idle    chan struct{} // closed when writing ends, for whoever waits
+	mu       sync.Mutex // guards what follows
+	timer    *time.Timer
+	begun    bool // it is a stream
+	closed   bool // nothing more is taken
+	broken   bool // writing failed
+	away     bool // the agent left; what comes is for its return
+	answered bool // finish has the last word
+	writing  bool // somebody writes what waits
+	frames   [][]byte
+	size     int
+	counted  int           // of size, in held
+	idle     chan struct{} // closed when writing ends, for whoever waits
 }
 
 // newReply makes the reply to r, a request of a principal. track may be nil.
@@ -201,9 +202,10 @@ func (p *reply) finish(status int, message []byte) bool {
 		if p.begun && len(message) > 0 && p.track != nil {
 			p.track.add(message, true)
 		}
-		p.mu.Unlock()
+		p.wait() // until a refusal is written
 		return false
 	}
+	p.answered = true
 	if !p.begun && (len(message) == 0 || status != http.StatusOK || !p.stream || p.plain && !p.prefer) {
 		p.mu.Unlock()
 		writeJSON(p.w, p.rc, status, message)
@@ -237,12 +239,17 @@ func (p *reply) refuse(cause error) bool {
 	}
 	p.mu.Lock()
 	p.stop()
-	if p.begun || p.away {
+	if p.begun || p.away || p.answered {
 		p.wait()
 		return true
 	}
+	p.away, p.writing, p.idle = true, true, make(chan struct{})
 	p.mu.Unlock()
 	refuseEnded(p.w, cause)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writing = false
+	close(p.idle)
 	return true
 }
 
