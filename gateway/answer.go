@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 )
 
@@ -91,7 +92,10 @@ func cacheable(method string) bool {
 
 // completions remember what long lists lacked. A list is served again and again, as
 // the very same bytes, and need not be looked through each time.
-type completions struct{ all sync.Map } // from the endpoint's key and the method to a completion
+type completions struct {
+	mu  sync.RWMutex             // guards all
+	all map[[2]string]completion // by the endpoint's key and the method
+}
 
 type completion struct {
 	first *byte // where the list begins, to know it again
@@ -107,16 +111,27 @@ func (c *completions) complete(endpoint, method string, result []byte) answer {
 		return complete(method, result)
 	}
 	key := [2]string{endpoint, method}
-	if known, ok := c.all.Load(key); ok {
-		if k := known.(completion); k.first == &result[0] && k.size == len(result) {
-			return answer{result: result, more: k.more}
-		}
+	c.mu.RLock()
+	k, ok := c.all[key]
+	c.mu.RUnlock()
+	if ok && k.first == &result[0] && k.size == len(result) {
+		return answer{result: result, more: k.more}
 	}
 	a := complete(method, result)
 	if a.err == nil {
-		c.all.Store(key, completion{&result[0], len(result), a.more})
+		c.remember(key, completion{&result[0], len(result), a.more})
 	}
 	return a
+}
+
+// remember keeps a completion; each keeps a list in memory.
+func (c *completions) remember(key [2]string, k completion) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= limit.Completions {
+		c.all = map[[2]string]completion{}
+	}
+	c.all[key] = k
 }
 
 // complete makes a result fit for an agent of the modern era: what a server of the

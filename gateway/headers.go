@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -134,11 +135,12 @@ func (g *Gateway) headerParams(ctx context.Context, e *endpoint, a surface.Agent
 		return params
 	}
 	req := surface.Request{Method: wire.MethodToolsList}
-	for range maxListPages {
+	for size := 0; size < limit.ServerListBytes; {
 		result, err := e.view.Do(ctx, a, req)
 		if err != nil {
 			break
 		}
+		size += max(len(result), limit.ServerListBytes/maxListPages)
 		table.learn(result)
 		cursor, more := jsonx.Get(result, "nextCursor")
 		if !more {

@@ -120,6 +120,9 @@ func (g *Gate) Status(ctx context.Context, c Caller, name string) []ServerStatus
 			s.Tools = g.countTools(ctx, c, s)
 		}
 		s.CacheEntries = 0
+		if srv, ok := g.fleet.Server(s.Name); ok && srv.Problem != nil {
+			s.LastError = "its definition cannot be used; a person has to correct it" // the problem names files
+		}
 		out = append(out, s)
 	}
 	return out

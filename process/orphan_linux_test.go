@@ -75,9 +75,15 @@ func TestAdoptSpares(t *testing.T) {
 func adoptingHost(t *testing.T, what, argument string) []string {
 	t.Helper()
 	m := mark(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	limit := 3 * time.Minute
+	if os.Getenv("USHER_PROOF") == "1" {
+		limit = 20 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "child=adopt", what, argument)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints where it hangs
+	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(os.Environ(), m, "GORACE=atexit_sleep_ms=0")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

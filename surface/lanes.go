@@ -38,7 +38,7 @@ type laneID struct{ principal, name string }
 type lanes struct {
 	mu   sync.RWMutex // guards what follows
 	all  map[laneID]*lane
-	free map[policy.Key][]string // borrowed lanes nobody uses, by key with the sum of capabilities as lane
+	free map[policy.Key][]string // borrowed lanes nobody uses, by key with the sum of the borrower as lane
 	made int
 	idle int // in free
 }
@@ -271,7 +271,7 @@ const (
 func (ls *lanes) borrow(a Agent, k policy.Key) string {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	k.Lane = capabilitySum(a)
+	k.Lane = borrowerSum(a)
 	if free := ls.free[k]; len(free) > 0 {
 		ls.idle--
 		if ls.free[k] = free[:len(free)-1]; len(free) == 1 {
@@ -289,7 +289,7 @@ func (s *Surface) giveBack(a Agent, k policy.Key) {
 	ls := &s.lanes
 	ls.mu.Lock()
 	pool := k
-	pool.Lane = capabilitySum(a)
+	pool.Lane = borrowerSum(a)
 	keep := len(ls.free[pool]) < maxFree && ls.idle < maxFreeAll
 	if keep {
 		ls.idle++
@@ -303,8 +303,10 @@ func (s *Surface) giveBack(a Agent, k policy.Key) {
 	}
 }
 
-func capabilitySum(a Agent) string {
-	sum := sha256.Sum256(append(append([]byte(nil), a.Capabilities...), a.ClientInfo...))
+// borrowerSum tells apart who may use a connection one after the other: what a server
+// says late about one request must not reach a caller with another token or scope.
+func borrowerSum(a Agent) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", a.Capabilities, a.ClientInfo, a.Credential, a.who.Scope.Key()))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -76,6 +76,8 @@ const (
 	IssuerKeysBytes = 1 << 20
 	// TokenBytes is how large a bearer token may be.
 	TokenBytes = 12 << 10
+	// Completions is how many lists the gateway remembers to have looked through.
+	Completions = 1024
 )
 
 func clientRows() []Row {
@@ -111,5 +113,6 @@ func clientRows() []Row {
 		{"IssuerKeysInterval", "client", "time between two requests for an issuer's keys (tokens with an unknown key id)", IssuerKeysInterval, "", "the token is checked against the known keys", "gateway.TestForgedTokensFetchKeysSeldom"},
 		{"IssuerKeysBytes", "authorization server", "keys of an issuer", IssuerKeysBytes, "bytes", "the keys are not used", "gateway.TestLargeKeySetIsRefused"},
 		{"TokenBytes", "client", "a bearer token", TokenBytes, "bytes", "it is refused with HTTP 401", "gateway.TestLargeTokenIsRefused"},
+		{"Completions", "client", "long lists that the gateway remembers to have looked through", Completions, "", "all are dropped and looked through again", "gateway.TestCompletionsAreBounded"},
 	}
 }
