@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -409,4 +410,43 @@ func FuzzDecodePins(f *testing.F) {
 			t.Fatalf("%q was written as %q, which cannot be read: %v", data, out, err)
 		}
 	})
+}
+
+// lanesHost remembers another catalog for connections of a session.
+type lanesHost struct {
+	*fakeHost
+	lane host.Catalog
+}
+
+func (h *lanesHost) Cached(k host.Key) (host.Catalog, bool) {
+	if k.Lane != "" {
+		return h.lane, true
+	}
+	return h.fakeHost.Cached(k)
+}
+
+// TestSessionsDoNotLagBehindPins: a session's own connection may not have heard yet
+// that a tool has changed, when the gate already knows.
+func TestSessionsDoNotLagBehindPins(t *testing.T) {
+	h := &lanesHost{fakeHost: newFakeHost(simpleTool("echo"))}
+	g := openGate(t, h, vault.NewMemory(), nil)
+	k := Key{Server: "s", Lane: "one"}
+	if _, err := g.Tools(t.Context(), Caller{}, Key{Server: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	h.lane = *h.cachedCatalog()
+	h.lane.Tools = append(slices.Clone(h.lane.Tools), []byte(simpleTool("own")))
+	h.setTools(strings.Replace(simpleTool("echo"), "does", "hides", 1))
+	if _, err := g.Tools(t.Context(), Caller{}, Key{Server: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Call(t.Context(), Call{Key: k, Tool: "echo"}); !errors.Is(err, ErrSchemaChanged) {
+		t.Errorf("a changed tool is called in a session: %v", err)
+	}
+	if _, err := g.Call(t.Context(), Call{Key: k, Tool: "own"}); err != nil {
+		t.Errorf("a tool of the session alone: %v", err)
+	}
+	if _, err := g.Call(t.Context(), Call{Key: k, Tool: "echo"}); !errors.Is(err, ErrSchemaChanged) {
+		t.Errorf("a changed tool is called afterwards: %v", err)
+	}
 }

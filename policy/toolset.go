@@ -204,6 +204,12 @@ func (g *Gate) checkPin(ctx context.Context, sc *accountState, c *Call, tool str
 		return err
 	}
 	known := set.named[tool]
+	if own, ok := g.line(sc, k).Cached(); known == nil && k.Lane != "" && ok { // a tool of that session alone
+		if set, err = g.toolset(ctx, sc, k, own, mode); err != nil {
+			return err
+		}
+		known = set.named[tool]
+	}
 	if known == nil {
 		if set, err = g.reread(ctx, sc, k, mode, set); err != nil {
 			return err
@@ -238,6 +244,9 @@ func (g *Gate) stillBlocked(ctx context.Context, sc *accountState, k Key, set *t
 func (g *Gate) current(ctx context.Context, sc *accountState, k Key, mode string) (*toolset, error) {
 	to := g.line(sc, k)
 	c, ok := to.Cached()
+	if newer, known := sc.line.Cached(); k.Lane != "" && known && (!ok || newer.At.After(c.At)) {
+		to, c, ok = sc.line, newer, true // the session's own connection may not have heard of a change yet
+	}
 	switch {
 	case !ok && mode == config.PinsOff:
 		return nil, nil
