@@ -175,12 +175,17 @@ func (s *Surface) Notified(k policy.Key, m wire.Message) {
 
 // hears reports whether something that was said on the connection of k is for l.
 func (l *listener) hears(k policy.Key) bool {
-	return l.agent.Principal == k.Principal && (k.Lane == "" || k.Lane == l.agent.Lane) && l.shows(k)
+	return l.agent.Principal == k.Principal && (k.Lane == "" || k.Lane == l.agent.Lane) && l.shows(k) && l.may(k, Subscription{})
 }
 
-// whole reports whether more of a server than tools exists for the agent.
-func (l *listener) whole(k policy.Key) bool {
-	return l.agent.now().who.Scope.Whole(k.Server, k.Account)
+// whole reports whether the agent may hear of more than the tools of a server.
+func (l *listener) whole(k policy.Key) bool { return l.may(k, Subscription{Resources: true}) }
+
+// may asks the gate: the rules and the scope may have changed since the agent began
+// to listen, and a legacy server tells what it was once asked to tell.
+func (l *listener) may(k policy.Key, want Subscription) bool {
+	a := l.agent.now()
+	return a.at.s.gate.MayListen(a.at.s.life, a.who, k, want) == nil
 }
 
 // followed is the address under which a listener knows a resource, and whether it

@@ -8,6 +8,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
 )
 
 // Agents hear when servers come, go or change, and when their profile does; those
@@ -67,5 +68,29 @@ func TestReconfigured(t *testing.T) {
 	}
 	if _, err := w.Profile("q"); err == nil {
 		t.Error("there is no such profile")
+	}
+}
+
+// A legacy server goes on to send updates of what was subscribed to before a rule
+// denied it; they reach nobody.
+func TestDeniedServersAreNotHeard(t *testing.T) {
+	one, _ := serve(t, "one", fake.Options{Versions: []string{wire.V20251125}})
+	w := start(t, []config.Server{one}, options{}, nil)
+	h := listen(t, w.view(t, modernAgent, "one"), modernAgent, Subscription{Tools: true, URIs: []string{"fake://readme"}})
+	w.listening(t, 1)
+	update := func() {
+		w.Notified(policy.Key{Principal: local, Server: "one"}, wire.Message{Method: wire.MethodNotifyUpdated, Params: []byte(`{"uri":"fake://readme"}`)})
+	}
+	update()
+	h.next()
+	cfg := &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{one.WithDefaults()}}
+	cfg.Usher.Policy.Deny = []config.Rule{{Pattern: "one"}}
+	w.gate.Configure(cfg)
+	w.Reconfigured(nil, nil)
+	update()
+	select {
+	case m := <-h.heard:
+		t.Errorf("a denied server is heard: %s", m.Method)
+	default:
 	}
 }
