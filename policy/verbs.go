@@ -161,18 +161,38 @@ func (g *Gate) Enter(ctx context.Context, c Caller, k Key, method, tool string) 
 	return err
 }
 
+// Describe decides whether a caller may read the definition of a tool, for what is
+// answered without the server. A refusal is recorded.
+func (g *Gate) Describe(ctx context.Context, c Caller, k Key, tool string) error {
+	k = c.own(k)
+	_, err := g.allow(ctx, &c, k, needTool, tool)
+	if err != nil {
+		g.refused(&c, k, wire.MethodToolsList, tool, err)
+	}
+	return err
+}
+
 // Missing records a refusal if something that a caller named is not listed because
-// of the scope or the rules. part returns the tool that the caller named if it is
-// of an account.
-func (g *Gate) Missing(ctx context.Context, c Caller, method string, part func(server, account string) (tool string, ok bool)) {
+// of the scope or the rules. part returns the tool or prompt that the caller named if
+// it is of an account.
+func (g *Gate) Missing(ctx context.Context, c Caller, method string, part func(server, account string) (name string, ok bool)) {
 	for _, server := range g.fleet.Names() {
 		accounts := []string{""}
 		if g.opt.Accounts != nil {
 			accounts = append(accounts, g.opt.Accounts.Labels(c.principal(), server)...)
 		}
 		for _, account := range accounts {
-			if tool, ok := part(server, account); ok {
-				_ = g.Enter(ctx, c, Key{Server: server, Account: account}, method, tool) // the caller learns only that it is unknown
+			name, ok := part(server, account)
+			if !ok {
+				continue
+			}
+			tool := name
+			if method != wire.MethodToolsCall {
+				tool = "" // rules name tools only
+			}
+			k := c.own(Key{Server: server, Account: account})
+			if _, err := g.allow(ctx, &c, k, needOf(method), tool); err != nil {
+				g.refused(&c, k, method, name, err) // the caller learns only that it is unknown
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (d *direct) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
 	case wire.MethodResourcesRead:
 		return d.readResource(ctx, a, r, p.URI)
 	case wire.MethodSubscribe, wire.MethodUnsubscribe:
-		t, err := d.resolve(ctx, a, p.URI)
+		t, err := d.resolve(ctx, a, r.Method, p.URI)
 		if err != nil {
 			return nil, err
 		}
@@ -106,23 +106,33 @@ func (d *direct) call(ctx context.Context, a Agent, r Request, name string) ([]b
 		t, ok = snap.tools.items[name]
 	}
 	if !ok {
-		d.s.missing(ctx, a, name)
+		t, ok = snap.blocked(d.s.names, name) // the gate refuses it, says why and records it
+	}
+	if !ok {
+		d.s.missing(ctx, a, wire.MethodToolsCall, name)
 		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s%s", name, didYouMean(name, keys(snap.tools.items)))
 	}
 	r.Params = jsonx.Set(r.Params, "name", jsonx.Quote(t.name))
 	return d.s.forward(ctx, a, t.src.key, t.name, r)
 }
 
-// missing records a call of a tool that is not listed because it is denied.
-func (s *Surface) missing(ctx context.Context, a Agent, name string) {
-	s.gate.Missing(ctx, a.who, wire.MethodToolsCall, func(server, account string) (string, bool) {
-		tool, ok := strings.CutPrefix(name, s.names.shownPart(server, account))
-		return tool, ok && tool != ""
+// missing records the use of a tool or prompt that is not listed because it is denied.
+func (s *Surface) missing(ctx context.Context, a Agent, method, name string) {
+	s.gate.Missing(ctx, a.who, method, func(server, account string) (string, bool) {
+		own, ok := strings.CutPrefix(name, s.names.shownPart(server, account))
+		return own, ok && own != ""
 	})
 }
 
+// refuse records that a caller asked for a server, "name" or "name@account", that is
+// there and does not exist for it.
+func (s *Surface) refuse(ctx context.Context, a Agent, name, method string) {
+	server, account, _ := strings.Cut(name, "@")
+	_ = s.gate.Enter(ctx, a.who, policy.Key{Server: server, Account: account}, method, "") // the agent learns only that it is unknown
+}
+
 func (d *direct) prompt(ctx context.Context, a Agent, r Request, name string) ([]byte, error) {
-	t, err := d.findPrompt(ctx, a, name)
+	t, err := d.findPrompt(ctx, a, r.Method, name)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +140,7 @@ func (d *direct) prompt(ctx context.Context, a Agent, r Request, name string) ([
 	return d.s.forward(ctx, a, t.src.key, "", r)
 }
 
-func (d *direct) findPrompt(ctx context.Context, a Agent, name string) (target, error) {
+func (d *direct) findPrompt(ctx context.Context, a Agent, method, name string) (target, error) {
 	find := func(s *snapshot) bool { _, ok := s.prompts.items[name]; return ok }
 	snap := d.s.recent(ctx, a)
 	if !find(snap) {
@@ -140,13 +150,14 @@ func (d *direct) findPrompt(ctx context.Context, a Agent, name string) (target, 
 		snap = d.s.snapshot(ctx, a)
 	}
 	if !find(snap) {
+		d.s.missing(ctx, a, method, name)
 		return target{}, wire.Errorf(wire.CodeInvalidParams, "unknown prompt: %s%s", name, didYouMean(name, keys(snap.prompts.items)))
 	}
 	return snap.prompts.items[name], nil
 }
 
 func (d *direct) readResource(ctx context.Context, a Agent, r Request, uri string) ([]byte, error) {
-	t, err := d.resolve(ctx, a, uri)
+	t, err := d.resolve(ctx, a, r.Method, uri)
 	if err != nil {
 		return nil, err
 	}
@@ -161,14 +172,18 @@ func (d *direct) readResource(ctx context.Context, a Agent, r Request, uri strin
 }
 
 // resolve finds the server of an address; lists that are not known yet are read
-// first where the address is not in those that are.
-func (d *direct) resolve(ctx context.Context, a Agent, uri string) (target, error) {
+// first where the address is not in those that are. A refusal is recorded; method
+// says what for.
+func (d *direct) resolve(ctx context.Context, a Agent, method, uri string) (target, error) {
 	snap := d.s.recent(ctx, a)
 	if len(snap.uris[uri]) == 1 {
 		return target{src: snap.uris[uri][0].src, name: uri}, nil
 	}
 	d.current(ctx, a, wire.MethodResourcesList)
 	snap = d.current(ctx, a, wire.MethodTemplatesList)
+	if l, _, ok := splitServer(uri); ok && (snap.by[l] == nil || !snap.by[l].Whole) {
+		d.s.refuse(ctx, a, l, method)
+	}
 	t, werr := snap.resolve(a, uri)
 	if werr != nil {
 		return target{}, werr
@@ -187,9 +202,9 @@ func (d *direct) complete(ctx context.Context, a Agent, r Request) ([]byte, erro
 	key := "name"
 	if jsonx.GetText(ref, "type") == "ref/resource" {
 		key = "uri"
-		t, err = d.resolveTemplate(ctx, a, jsonx.GetText(ref, "uri"))
+		t, err = d.resolveTemplate(ctx, a, r.Method, jsonx.GetText(ref, "uri"))
 	} else {
-		t, err = d.findPrompt(ctx, a, jsonx.GetText(ref, "name"))
+		t, err = d.findPrompt(ctx, a, r.Method, jsonx.GetText(ref, "name"))
 	}
 	if err != nil {
 		return nil, err
@@ -198,12 +213,12 @@ func (d *direct) complete(ctx context.Context, a Agent, r Request) ([]byte, erro
 	return d.s.forward(ctx, a, t.src.key, "", r)
 }
 
-func (d *direct) resolveTemplate(ctx context.Context, a Agent, uri string) (target, error) {
+func (d *direct) resolveTemplate(ctx context.Context, a Agent, method, uri string) (target, error) {
 	snap := d.current(ctx, a, wire.MethodTemplatesList)
 	if t, ok := snap.templates.items[uri]; ok {
 		return t, nil
 	}
-	return d.resolve(ctx, a, uri)
+	return d.resolve(ctx, a, method, uri)
 }
 
 // Listen implements [View].
@@ -237,7 +252,7 @@ func (d *direct) followAll(ctx context.Context, a Agent, uris []string, ready fu
 	var wg sync.WaitGroup
 	for _, uri := range uris {
 		wg.Go(func() {
-			t, err := d.resolve(ctx, a, uri)
+			t, err := d.resolve(ctx, a, wire.MethodSubscribe, uri)
 			if err != nil {
 				d.s.opt.Log.Debug("a subscription leads nowhere", "error", err)
 				ready()

@@ -121,6 +121,7 @@ func (m *meta) source(ctx context.Context, a Agent, name string) (*snapshot, *so
 	snap := m.s.snapshot(ctx, a)
 	src := snap.by[name]
 	if src == nil {
+		m.s.refuse(ctx, a, name, wire.MethodToolsList)
 		return nil, nil, noServer(snap, name)
 	}
 	if src.err != nil {
@@ -209,6 +210,7 @@ func (m *meta) describeTool(ctx context.Context, a Agent, in input) (string, boo
 	case ok && t.Blocked:
 		return fmt.Sprintf("%s/%s is blocked: its definition has changed since it was approved. A person has to review it.", src.label, in.tool), true
 	case !ok || !snap.hasTool(src, in.tool):
+		_ = m.s.gate.Describe(ctx, a.who, src.key, in.tool) // records a refusal
 		return noTool(snap, src, in.tool), true
 	}
 	return string(t.Definition), false
@@ -217,6 +219,7 @@ func (m *meta) describeTool(ctx context.Context, a Agent, in input) (string, boo
 func (m *meta) status(ctx context.Context, a Agent, in input) (string, bool) {
 	snap := m.s.snapshot(ctx, a)
 	if in.server != "" && snap.by[in.server] == nil {
+		m.s.refuse(ctx, a, in.server, wire.MethodToolsList)
 		return noServer(snap, in.server), true
 	}
 	out := struct {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -291,6 +292,22 @@ func (a *Agent) snapshotKey() snapshotKey { return snapshotKey{a.Principal, a.wh
 func (snap *snapshot) hasTool(src *source, name string) bool {
 	_, ok := slices.BinarySearch(snap.toolNames[src.label], name)
 	return ok
+}
+
+// blocked finds a tool that is not shown because it is not what was pinned.
+func (snap *snapshot) blocked(n naming, shown string) (target, bool) {
+	for i := range snap.sources {
+		src := &snap.sources[i]
+		if !strings.HasPrefix(shown, src.Name) {
+			continue
+		}
+		for _, t := range src.listing.Tools {
+			if t.Blocked && n.shown(src.Name, src.Account, t.Name) == shown {
+				return target{src: src, name: t.Name}, true
+			}
+		}
+	}
+	return target{}, false
 }
 
 // tool finds a tool of a server by the name it is listed under.
