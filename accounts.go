@@ -156,6 +156,9 @@ func (h *Host) dropAccount(k host.Key) {
 	h.gate.Drop(k)
 	h.shelf.forget(k)
 	h.rings.drop(k)
+	if s := h.surface.Load(); s != nil {
+		s.AccountGone()
+	}
 }
 
 // Logout ends a login. Whoever is connected with it has to log in again; everything

@@ -34,6 +34,13 @@ func (s *Surface) Reconfigured(servers []string, profiles map[string]Profile) {
 	s.wake()
 }
 
+// AccountGone takes in that an account does not exist any more: names that lead to it
+// are unknown from now on.
+func (s *Surface) AccountGone() {
+	s.snaps.clear()
+	s.wake()
+}
+
 // learnNew begins to read the tools of servers that are there.
 func (s *Surface) learnNew(principal string, servers []string) {
 	there := map[string]bool{}
