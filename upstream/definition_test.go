@@ -29,7 +29,7 @@ func TestExcessiveDefinitionsAreLeftOut(t *testing.T) {
 			srv, _ := fakeTarget(t, "http/modern", sw)
 			srv.MaxMessageBytes = 16 << 20
 			c := dial(t, srv, nil)
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			list, err := c.List(ctx, wire.MethodToolsList)
 			if err != nil || len(list.Items) != want {
