@@ -99,6 +99,9 @@ func adoptingHost(t *testing.T, what, argument string) []string {
 
 // adoptMain is the host of the tests above. It prints what went wrong.
 func adoptMain(what, argument string) {
+	// A shell that runs tests in the background ignores SIGINT and SIGQUIT, and so would
+	// the shims until they have handlers: what they do not hear does not end them.
+	cleanSignals()
 	if err := Adopt(); err != nil {
 		fmt.Println(err)
 	}
