@@ -114,6 +114,7 @@ func (e *Engine) Complete(ctx context.Context, cb Callback) (*Login, error) {
 		return nil, ErrUnknownState
 	}
 	if err := p.checkIssuer(cb); err != nil {
+		e.loginFailed(p.account(), err)
 		return nil, fmt.Errorf("login to %s: %w; nothing was sent", p.account(), err)
 	}
 	if cb.Code.IsZero() && cb.Error == "" {
@@ -138,6 +139,9 @@ func (e *Engine) claim(ctx context.Context, cb Callback) (*Login, error) {
 		return nil, err
 	}
 	login, err := e.finish(ctx, p, cb)
+	if err != nil {
+		e.loginFailed(p.account(), err)
+	}
 	if err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrDenied) {
 		return nil, err // the login stays as it was
 	}

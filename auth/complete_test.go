@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -165,12 +167,18 @@ func TestStrangeCallbacks(t *testing.T) {
 
 func TestDeniedEndsTheLogin(t *testing.T) {
 	w := newWorld(t, &fake.AuthOptions{Switches: []string{"deny=access_denied", "deny-words=the <b>owner</b> said\x1b[31m no"}}, nil)
+	var log bytes.Buffer
+	w.e.log = slog.New(slog.NewTextHandler(&log, nil))
+	w.a.Label = "work"
 	p, err := w.e.Begin(t.Context(), w.a, w.srv, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cb := w.answer(p)
 	_, err = w.e.Complete(t.Context(), cb)
+	if line := log.String(); !strings.Contains(line, `level=WARN msg="the login was denied" server=srv account=work reason=`) || !strings.Contains(line, "access_denied") || strings.Contains(line, cb.State) {
+		t.Errorf("logged: %s", line)
+	}
 	var d *DeniedError
 	if !errors.As(err, &d) || d.Code != "access_denied" || strings.ContainsRune(d.Words, 0x1b) {
 		t.Fatalf("error %#v", err)

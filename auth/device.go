@@ -224,6 +224,9 @@ func (e *Engine) PollDevice(ctx context.Context, state string) (*Login, error) {
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("login to %s: %w", a, context.Cause(ctx))
 	}
+	if err != nil {
+		e.loginFailed(a, err)
+	}
 	return login, err
 }
 

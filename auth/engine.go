@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -152,10 +153,43 @@ func detached[T any](ctx context.Context, e *Engine, limit time.Duration, work f
 
 // tell publishes what happened to a grant.
 func (e *Engine) tell(a Account, change string, expires time.Time, reason string) {
+	switch change {
+	case event.GrantStored:
+		e.log.Info("logged in", a.attrs()...)
+	case event.GrantLost:
+		e.log.Warn("the login was lost", append(a.attrs(), "reason", clean(reason, loggedReason))...)
+	case event.GrantRemoved:
+		e.log.Info("logged out", a.attrs()...)
+	}
 	if e.opt.Events == nil {
 		return
 	}
 	h := a.header()
 	h.At = time.Now()
 	e.opt.Events.Publish(event.GrantChanged{Header: h, Change: change, Expires: expires, Reason: reason})
+}
+
+// loggedReason is how much of a reason is logged: some of it may come from a server.
+const loggedReason = 300
+
+// loginFailed logs why a login did not end well. There is one line for each pending
+// login, or for each answer that came from the wrong server.
+func (e *Engine) loginFailed(a Account, err error) {
+	what := "the login failed"
+	if errors.Is(err, ErrDenied) {
+		what = "the login was denied"
+	}
+	e.log.Warn(what, append(a.attrs(), "reason", clean(err.Error(), loggedReason))...)
+}
+
+// attrs name the account in a log line.
+func (a Account) attrs() []any {
+	out := []any{"server", a.Server}
+	if a.Label != "" {
+		out = append(out, "account", a.Label)
+	}
+	if a.principal() != vault.Local {
+		out = append(out, "principal", a.principal())
+	}
+	return out
 }

@@ -27,6 +27,7 @@ type app struct {
 	opened    *usher.Host
 	onHangup  atomic.Pointer[func()] // what SIGHUP does; nil: it ends the command
 	telling   *telemetry             // set before open by what serves over HTTP
+	serveLog  *slog.Logger           // set before open by what serves on standard output
 }
 
 // commands adds every command, in the order of the help text.
@@ -83,6 +84,9 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 	}
 	if t := a.telling; t != nil {
 		opt.Log, opt.OnCall, opt.Tracer = t.log, t.metrics.onCall, t.tracer
+	}
+	if a.serveLog != nil {
+		opt.Log = a.serveLog
 	}
 	if a.io.InTTY {
 		opt.Capabilities = []byte(elicitation)

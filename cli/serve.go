@@ -100,7 +100,9 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	}
 	g := cfg.Usher.Gateway
 	a.warnOfPassword(o.store)
-	if g.HTTP != "" {
+	if g.HTTP == "" {
+		a.serveLog = a.servingLogger(cfg.Usher.Telemetry)
+	} else {
 		if a.telling, err = a.newTelemetry(ctx, cfg); err != nil {
 			return err
 		}

@@ -78,6 +78,7 @@ func (d *decoder) serverKeys(s *Server, kind *string) map[string]setter {
 			"circuitReset":     d.duration("circuitReset", &s.Supervision.CircuitReset, time.Millisecond),
 			"maxRestarts":      number(d, "maxRestarts", &s.Supervision.MaxRestarts, 0),
 			"restartWindow":    d.duration("restartWindow", &s.Supervision.RestartWindow, time.Millisecond),
+			"ejectionReset":    d.duration("ejectionReset", &s.Supervision.EjectionReset, time.Millisecond),
 			"retry": d.oneOf("retry", func(v string) { s.Supervision.Retry = Retry(v) },
 				string(RetrySafe), string(RetryAlways), string(RetryNever)),
 		}),

@@ -152,6 +152,7 @@ func (v Supervision) entry() map[string]any {
 	unlessDefault(out, "circuitReset", durationText(v.CircuitReset), durationText(DefaultCircuitReset))
 	unlessDefault(out, "maxRestarts", v.MaxRestarts, DefaultMaxRestarts)
 	unlessDefault(out, "restartWindow", durationText(v.RestartWindow), durationText(DefaultRestartWindow))
+	unlessDefault(out, "ejectionReset", durationText(v.EjectionReset), durationText(0))
 	unlessDefault(out, "retry", v.Retry, RetrySafe)
 	return out
 }

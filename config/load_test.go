@@ -97,7 +97,7 @@ func TestDefaults(t *testing.T) {
 	got.Origin = Origin{}
 	want := Server{
 		Name: "a", Transport: TransportStdio, Command: "x", Lazy: &lazy, KeepAlive: 5 * time.Minute,
-		Supervision: Supervision{5, 30 * time.Second, 5, 5 * time.Minute, RetrySafe},
+		Supervision: Supervision{5, 30 * time.Second, 5, 5 * time.Minute, 0, RetrySafe},
 		Timeouts:    Timeouts{30 * time.Second, 30 * time.Second, 60 * time.Second},
 		Pins:        "block", MaxMessageBytes: 16 << 20,
 	}

@@ -111,8 +111,21 @@ type Supervision struct {
 	CircuitReset     time.Duration
 	MaxRestarts      int
 	RestartWindow    time.Duration
-	Retry            Retry
+	// EjectionReset is how long an ejection lasts. 0: 10 restart windows.
+	EjectionReset time.Duration
+	Retry         Retry
 }
+
+// EjectionTime is how long an ejection lasts.
+func (v Supervision) EjectionTime() time.Duration {
+	if v.EjectionReset > 0 {
+		return v.EjectionReset
+	}
+	return defaultEjectionWindows * v.RestartWindow
+}
+
+// defaultEjectionWindows is how many restart windows an ejection lasts.
+const defaultEjectionWindows = 10
 
 // Timeouts bounds each kind of request.
 type Timeouts struct {

@@ -74,13 +74,14 @@ func (b *breaker) allow() (t ticket, wait time.Duration, ok bool) {
 	return ticket{generation: b.generation, probe: b.state == halfOpen}, 0, true
 }
 
-// done takes the result of an admitted request in and reports whether it opened
-// the circuit. Every ticket must come back, else a probe would stay out for ever.
-func (b *breaker) done(t ticket, v verdict) (opened bool) {
+// done takes the result of an admitted request in and returns the state that it moved
+// the circuit to, "" when it did not. Every ticket must come back, or no probe would be
+// admitted again.
+func (b *breaker) done(t ticket, v verdict) (moved circuit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t.generation != b.generation {
-		return false // the news are old
+		return "" // the news are old
 	}
 	b.probing = false
 	switch {
@@ -88,6 +89,7 @@ func (b *breaker) done(t ticket, v verdict) (opened bool) {
 		b.failures, b.pause = 0, b.reset
 		if b.state == halfOpen {
 			b.move(closed)
+			return closed
 		}
 	case v == failure:
 		b.failures++
@@ -95,10 +97,43 @@ func (b *breaker) done(t ticket, v verdict) (opened bool) {
 			b.until = time.Now().Add(b.pause)
 			b.pause = min(b.pause*2, max(maxPause, b.reset))
 			b.move(open)
-			return true
+			return open
 		}
 	}
-	return false
+	return ""
+}
+
+// delay keeps an open circuit open for at least wait from now.
+func (b *breaker) delay(wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if until := time.Now().Add(wait); b.state == open && until.After(b.until) {
+		b.until = until
+	}
+}
+
+// left is how much longer an open circuit stays open.
+func (b *breaker) left() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != open {
+		return 0
+	}
+	return max(time.Until(b.until), 0)
+}
+
+// suspect lets only a probe through next, as after a pause.
+func (b *breaker) suspect() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.move(halfOpen)
+}
+
+// isClosed reports whether requests pass without being probes.
+func (b *breaker) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state == closed
 }
 
 func (b *breaker) move(to circuit) {

@@ -23,7 +23,7 @@ func TestBreakerLife(t *testing.T) {
 			if !ok {
 				t.Fatal("not admitted")
 			}
-			return b.done(tk, failure)
+			return b.done(tk, failure) == open
 		}
 		if fail() || !fail() {
 			t.Fatal("opens at the second failure in a row, not before")

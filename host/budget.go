@@ -6,65 +6,138 @@ import (
 	"time"
 )
 
-// budget bounds restarts: more than max within a sliding window eject the server
-// until it is cleared. A restart leaves the window only when it is old enough and
-// the server has worked since; time alone pays nothing back, or a server that
-// never works would be started for ever, slowly.
+// budget bounds restarts: more than max within a sliding window eject the server, for
+// reset or until it is cleared. The restarts of one outage count as one as soon as the
+// server works again, so that a short outage does not lead to an ejection by the next
+// crash; they do not leave the window before that.
 type budget struct {
 	max    int
 	window time.Duration
+	reset  time.Duration // how long an ejection lasts; 0: until it is cleared
 
-	mu       sync.Mutex // guards what follows
-	restarts []time.Time
-	proof    time.Time // when the server last worked
-	ejected  bool
+	mu       sync.Mutex  // guards what follows
+	restarts []time.Time // one for each time that the server failed and worked again
+	streak   int         // restarts since the server last worked
+	last     time.Time   // the last of them
+	starts   []time.Time // the last starts of a process, at most limit of them
+	ejected  time.Time   // zero when it is not
 }
 
-// spend charges one restart and reports whether that ejected the server.
-func (b *budget) spend() (ejected bool) {
+// minute is the period for which starts are limited, where the window is not shorter.
+const minute = time.Minute
+
+// spend charges one restart and reports whether that ejected the server. A probe of an
+// open circuit is charged and never ejects.
+func (b *budget) spend(probe bool) (ejected bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ejected {
+	if !b.ejected.IsZero() {
 		return false
 	}
-	b.slide()
-	b.restarts = append(b.restarts, time.Now())
-	b.ejected = len(b.restarts) > b.max
-	return b.ejected
+	b.streak, b.last = b.streak+1, time.Now()
+	if probe || b.count() <= b.max {
+		return false
+	}
+	b.ejected = b.last
+	return true
 }
 
-func (b *budget) slide() {
+// count is how many restarts count now. It needs mu.
+func (b *budget) count() int {
 	old := time.Now().Add(-b.window)
-	b.restarts = slices.DeleteFunc(b.restarts, func(t time.Time) bool {
-		return !t.After(old) && t.Before(b.proof)
-	})
+	b.restarts = slices.DeleteFunc(b.restarts, func(t time.Time) bool { return !t.After(old) })
+	return max(b.streak, len(b.restarts)+min(b.streak, 1))
 }
 
 // worked notes that the server answered.
 func (b *budget) worked() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.proof = time.Now()
+	if b.streak == 0 || !b.ejected.IsZero() {
+		return
+	}
+	if len(b.restarts) > b.max { // after probes, which do not eject
+		b.restarts = slices.Delete(b.restarts, 0, 1)
+	}
+	b.restarts, b.streak = append(b.restarts, b.last), 0
+}
+
+// started notes that a process is started now.
+func (b *budget) started() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.starts) >= b.limit() {
+		b.starts = slices.Delete(b.starts, 0, len(b.starts)-b.limit()+1)
+	}
+	b.starts = append(b.starts, time.Now())
+}
+
+// limit is how many processes may be started within a period while nothing works.
+func (b *budget) limit() int { return max(b.max, 1) }
+
+// wait is how long a probe has to wait for its start.
+func (b *budget) wait() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.starts) < b.limit() {
+		return 0
+	}
+	return time.Until(b.starts[0].Add(min(b.window, minute)))
 }
 
 func (b *budget) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.restarts, b.ejected = nil, false
+	b.forget()
+}
+
+func (b *budget) forget() {
+	b.restarts, b.starts, b.streak, b.ejected = nil, nil, 0, time.Time{}
 }
 
 // used returns how many restarts count now.
 func (b *budget) used() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.ejected { // what led to the ejection stays visible
-		b.slide()
+	if !b.ejected.IsZero() {
+		return b.max + 1 // what led to the ejection stays visible
 	}
-	return len(b.restarts)
+	return b.count()
 }
 
+// isEjected reports whether the server is ejected now.
 func (b *budget) isEjected() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ejected
+	return !b.ejected.IsZero() && !b.over()
+}
+
+// over reports whether an ejection has lasted long enough; it needs mu.
+func (b *budget) over() bool {
+	return b.reset > 0 && time.Since(b.ejected) >= b.reset
+}
+
+// left is how much longer an ejection lasts; 0 when that is not known.
+func (b *budget) left() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ejected.IsZero() || b.reset <= 0 {
+		return 0
+	}
+	return max(time.Until(b.ejected.Add(b.reset)), 0)
+}
+
+// check is isEjected for somebody who wants to connect. ended is true once after an
+// ejection ended by itself; the restarts that led to it are forgotten then.
+func (b *budget) check() (ejected, ended bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.ejected.IsZero():
+		return false, false
+	case !b.over():
+		return true, false
+	}
+	b.forget()
+	return false, true
 }

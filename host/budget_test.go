@@ -12,7 +12,7 @@ func TestBudgetEjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{max: 2, window: time.Minute}
 		for i, want := range []bool{false, false, true, false} {
-			if got := b.spend(); got != want {
+			if got := b.spend(false); got != want {
 				t.Fatalf("restart %d: ejected now %v, want %v", i+1, got, want)
 			}
 		}
@@ -22,13 +22,14 @@ func TestBudgetEjects(t *testing.T) {
 			t.Fatalf("ejected %v, %d used; it lasts until cleared", b.isEjected(), b.used())
 		}
 		b.clear()
-		if b.isEjected() || b.used() != 0 || b.spend() {
+		if b.isEjected() || b.used() != 0 || b.spend(false) {
 			t.Error("clear did not give the budget back")
 		}
 	})
 }
 
-// Time alone pays nothing back: a server that never works is not started for ever.
+// A crash an hour between hours of work is no reason for an ejection; restarts of a
+// server that never works do not leave the window.
 func TestBudgetNeedsProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hopeless, flaky := &budget{max: 5, window: 5 * time.Minute}, &budget{max: 5, window: 5 * time.Minute}
@@ -36,9 +37,9 @@ func TestBudgetNeedsProof(t *testing.T) {
 		for range 24 {
 			if !hopeless.isEjected() {
 				starts++
-				hopeless.spend()
+				hopeless.spend(false)
 			}
-			flaky.spend()
+			flaky.spend(false)
 			time.Sleep(30 * time.Minute)
 			flaky.worked()
 			time.Sleep(30 * time.Minute)
@@ -52,46 +53,91 @@ func TestBudgetNeedsProof(t *testing.T) {
 	})
 }
 
+// An outage counts once when it is over; probes never eject; starts are limited.
+func TestBudgetOfOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &budget{max: 5, window: 5 * time.Minute, reset: 50 * time.Minute}
+		for range 5 {
+			for range 5 {
+				b.started()
+				if b.spend(false) {
+					t.Fatal("ejected by an outage")
+				}
+			}
+			if b.wait() <= 0 || b.wait() > time.Minute {
+				t.Errorf("after 5 starts at once the next one waits %v", b.wait())
+			}
+			for range 5 {
+				if b.spend(true) {
+					t.Fatal("ejected by a probe")
+				}
+			}
+			b.worked()
+		}
+		if b.used() != 5 || !b.spend(false) || b.used() != 6 {
+			t.Errorf("%d used; the sixth outage within the window ejects", b.used())
+		}
+		b.worked()
+		time.Sleep(50*time.Minute - 1)
+		if ejected, ended := b.check(); !ejected || ended || b.left() != 1 {
+			t.Errorf("before the end: %v, %v, %v left", ejected, ended, b.left())
+		}
+		time.Sleep(1)
+		if ejected, ended := b.check(); ejected || !ended || b.used() != 0 || b.wait() != 0 {
+			t.Errorf("at the end: %v, %v, %d used", ejected, ended, b.used())
+		}
+		if _, ended := b.check(); ended {
+			t.Error("it ended twice")
+		}
+	})
+}
+
 func TestBudgetModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.IntRange(1, 4).Draw(rt, "limit")
-		steps := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 80).Draw(rt, "steps")
+		steps := rapid.SliceOfN(rapid.IntRange(0, 4), 1, 80).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
 			const window = time.Minute
 			b := &budget{max: limit, window: window}
-			var restarts []time.Time
-			var proof time.Time
+			var outages [][]time.Time // the last one is still going on
+			outages = append(outages, nil)
 			ejected := false
 			counted := func() int {
-				n := 0
-				for _, at := range restarts {
-					if time.Since(at) < window || !at.Before(proof) {
+				now := outages[len(outages)-1]
+				n := min(len(now), 1)
+				for _, past := range outages[:len(outages)-1] {
+					if time.Since(past[len(past)-1]) < window {
 						n++
 					}
 				}
-				return n
+				return max(n, len(now))
 			}
 			for i, step := range steps {
 				switch step {
-				case 0:
-					now := b.spend()
-					if !ejected {
-						restarts = append(restarts, time.Now())
-						ejected = counted() > limit
-						if now != ejected {
-							t.Fatalf("step %d of %v: ejected %v, want %v", i, steps, now, ejected)
+				case 0, 4:
+					probe := step == 4
+					now := b.spend(probe)
+					if ejected {
+						if now {
+							t.Fatalf("step %d of %v: ejected twice", i, steps)
 						}
-					} else if now {
-						t.Fatalf("step %d of %v: ejected twice", i, steps)
+						break
+					}
+					outages[len(outages)-1] = append(outages[len(outages)-1], time.Now())
+					ejected = !probe && counted() > limit
+					if now != ejected {
+						t.Fatalf("step %d of %v: ejected %v, want %v", i, steps, now, ejected)
 					}
 				case 1:
 					b.worked()
-					proof = time.Now()
+					if len(outages[len(outages)-1]) > 0 && !ejected {
+						outages = append(outages, nil)
+					}
 				default:
 					time.Sleep(time.Duration(step-1) * 17 * time.Second)
 				}
-				if !ejected && b.used() != counted() || b.isEjected() != ejected {
-					t.Fatalf("step %d of %v: %d used, ejected %v; want %d, %v", i, steps, b.used(), b.isEjected(), counted(), ejected)
+				if got := b.used(); !ejected && min(got, limit+1) != min(counted(), limit+1) || b.isEjected() != ejected {
+					t.Fatalf("step %d of %v: %d used, ejected %v; want %d, %v", i, steps, got, b.isEjected(), counted(), ejected)
 				}
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -241,11 +242,13 @@ func (u *unit) dial(l *live) error {
 
 func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	opt := u.base
+	doubt := u.doubtsEra()
 	if known := u.era.Swap(nil); opt.Version == "" && known != nil {
 		opt.Version = *known
-	} else if opt.Version == "" {
+	} else if opt.Version == "" && doubt != eraWrong {
 		opt.Version, _ = u.h.opt.Memory.Era(ctx, u.digest)
 	}
+	opt.OneStart, opt.OnStart = doubt == eraRight, u.budget.started
 	opt.OnNotification = u.heard
 	if opt.Executable == "" {
 		opt.Executable = u.h.opt.Executable
@@ -267,6 +270,26 @@ func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	}
 	u.h.count.dials.Add(1)
 	return u.h.dial(ctx, l.srv, &opt)
+}
+
+// What a dial believes about the remembered era of a server.
+const (
+	eraUnproven = iota // the first dial: a child that exits when asked may be started once more
+	eraRight           // one of the next: the server does not start, whatever it is asked
+	eraWrong           // each fifth: another program may be behind the same command by now
+)
+
+// doubtsEra says what the next dial believes about the remembered era.
+func (u *unit) doubtsEra() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.dialFails == 0:
+		return eraUnproven
+	case u.dialFails%5 != 0:
+		return eraRight
+	}
+	return eraWrong
 }
 
 // maxRefusals of one request are put to the Authorizer. The first may be of a
@@ -305,17 +328,30 @@ func (u *unit) dialFailed(epoch uint64, err error) error {
 	u.h.count.dialFailures.Add(1)
 	e := &dialError{err: err, kind: dialKind(err)}
 	u.mu.Lock()
-	defer u.mu.Unlock()
 	current := u.epoch == epoch && u.live == nil
+	ejected := false
+	u.dialFails++
 	switch {
 	case !current: // a late failure must not hide that somebody else has connected
 	case e.kind == refused:
 		u.needLogin(err)
 	case e.kind.bad():
-		u.down(err, costsRestart(e.kind, err))
+		ejected = u.down(err, !u.paid && costsRestart(e.kind, err))
+		u.paid = false
 	default:
 		u.lastErr = err
 		u.setState(Failed, err.Error())
+	}
+	u.mu.Unlock()
+	switch {
+	case !current:
+		return errStale
+	case e.kind == refused:
+		u.log(slog.LevelWarn, "a login is needed", "reason", reason(err))
+	case e.kind.bad():
+		u.logDown("cannot connect", err, ejected)
+	default:
+		u.log(slog.LevelWarn, "cannot connect", "reason", reason(err))
 	}
 	return e
 }
@@ -343,10 +379,11 @@ func (u *unit) install(l *live, epoch uint64) error {
 		l.shut()
 		return errStale
 	}
-	u.live, u.used = l, time.Now()
+	u.live, u.used, u.paid, u.dialFails = l, time.Now(), false, 0
 	l.unwatch = context.AfterFunc(l.conn.Gone(), func() { h.spawn(func() { u.lose(l) }) })
 	u.setState(Connected, "")
 	u.mu.Unlock()
+	u.log(slog.LevelInfo, "connected", "protocol", l.conn.Version())
 	// Those who waited take it in a moment; should they all have left, it goes.
 	u.rest(max(u.srv.KeepAlive, time.Second))
 	return nil
@@ -373,9 +410,12 @@ func (u *unit) lose(l *live) {
 		return
 	}
 	u.take()
-	u.down(whyLost(l), true)
+	why := whyLost(l)
+	ejected := u.down(why, true)
+	u.paid = true
 	u.mu.Unlock()
 	u.h.count.losses.Add(1)
+	u.logDown("the connection was lost", why, ejected)
 	l.drain(u.h.opt.Drain)
 }
 

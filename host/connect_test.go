@@ -119,7 +119,10 @@ func TestBackoff(t *testing.T) {
 			at = append(at, time.Now())
 			return nil, &upstream.TransportError{Op: "connect", Err: errors.New("refused")}
 		}}
-		h := s.open(t, nil, func(s *config.Server) { s.Supervision.CircuitThreshold = 100 })
+		h := s.open(t, nil, func(s *config.Server) {
+			s.Command, s.URL, s.Transport = "", "http://127.0.0.1:1/mcp", config.TransportHTTP
+			s.Supervision.CircuitThreshold = 100
+		})
 		for range 6 {
 			_, err := h.Do(t.Context(), keyA, callTool("x", nil))
 			wantErr(t, err, upstream.ErrTransport)
@@ -140,45 +143,95 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// A child that dies in every handshake is started once and restarted within its
-// budget, however long it is called.
+// A child that dies in every handshake is probed ever more seldom, however long it is
+// called, and works again by itself when it is mended.
 func TestCrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var bus event.Bus[event.Event]
-		news := bus.Subscribe(0)
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
 			return nil, transportError(true)
 		}}
-		h := s.open(t, &Options{Events: &bus})
+		h := s.open(t, nil)
 		var err error
 		for range 24 * 60 {
 			_, err = h.Do(t.Context(), keyA, callTool("x", nil))
 			time.Sleep(time.Minute)
 		}
-		wantErr(t, err, ErrEjected)
+		wantErr(t, err, ErrCircuitOpen)
 		if !strings.Contains(err.Error(), "run: usher reload a") {
 			t.Errorf("no way out in %q", err)
 		}
-		if n := s.count("a"); n != 1+config.DefaultMaxRestarts {
-			t.Errorf("%d starts in a day, want %d", n, 1+config.DefaultMaxRestarts)
+		if n := s.count("a"); n > 24*7 {
+			t.Errorf("%d starts in a day, want one in ten minutes", n)
 		}
-		if st := stateOf(t, h, "a"); st.State != Ejected || !st.Ejected {
+		if st := stateOf(t, h, "a"); st.State != Failed || st.Ejected {
 			t.Errorf("state %+v", st)
+		}
+		s.next = nil
+		time.Sleep(maxPause)
+		if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
+			t.Errorf("when it is mended: %v", err)
+		}
+	})
+}
+
+// crashing is a server whose connections answer lists and die with every call.
+func crashing() *stage {
+	return &stage{next: func(context.Context, config.Server, int) (*double, error) {
+		return &double{do: func(context.Context, upstream.Request) ([]byte, error) { return nil, transportError(true) }}, nil
+	}}
+}
+
+// A child that works and crashes, again and again, is ejected, and tried again by one
+// request when that has lasted long enough.
+func TestEjectionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bus event.Bus[event.Event]
+		news := bus.Subscribe(0)
+		s := crashing()
+		h := s.open(t, &Options{Events: &bus})
+		var err error
+		crashes := 0
+		for !errors.Is(err, ErrEjected) && crashes < 20 {
+			if _, err = h.Tools(t.Context(), keyA); err == nil {
+				_, err = h.Do(t.Context(), keyA, callTool("x", nil))
+				crashes++
+			}
+			time.Sleep(time.Second)
+		}
+		wantErr(t, err, ErrEjected)
+		if starts := s.count("a"); starts != 1+config.DefaultMaxRestarts {
+			t.Errorf("ejected after %d starts, want %d", starts, 1+config.DefaultMaxRestarts)
+		}
+		st := stateOf(t, h, "a")
+		if st.State != Ejected || !st.Ejected || !strings.Contains(err.Error(), "next try in 49m59s") {
+			t.Errorf("%+v; %v", st, err)
 		}
 		news.Close()
 		var last event.ServerChanged
 		for e := range news.All(t.Context()) {
-			last = e.(event.ServerChanged)
+			if e, ok := e.(event.ServerChanged); ok {
+				last = e
+			}
 		}
 		if last.To != string(Ejected) || last.Server != "a" {
 			t.Errorf("the last event is %+v", last)
 		}
-		s.next = nil
-		if err := h.Reload(t.Context(), "a"); err != nil {
+		var ended *Error
+		if !errors.As(err, &ended) {
 			t.Fatal(err)
 		}
+		time.Sleep(ended.RetryAfter)
+		if st := stateOf(t, h, "a"); st.Ejected || st.State == Ejected {
+			t.Errorf("after the announced time: %+v", st)
+		}
+		_, err = h.Do(t.Context(), keyA, callTool("x", nil)) // the probe
+		wantErr(t, err, ErrTransport)
+		_, err = h.Do(t.Context(), keyA, callTool("x", nil))
+		wantErr(t, err, ErrCircuitOpen)
+		s.next = nil
+		time.Sleep(maxPause)
 		if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
-			t.Errorf("after Reload: %v", err)
+			t.Errorf("when it is mended: %v", err)
 		}
 	})
 }
@@ -269,10 +322,10 @@ func TestConnectTimeout(t *testing.T) {
 		if errors.Is(err, ErrOutcomeUnknown) {
 			t.Errorf("nothing was sent, but: %v", err)
 		}
-		if took := time.Since(began); took < 60*time.Second || took > 61*time.Second {
-			t.Errorf("two handshakes of 30s took %v", took)
+		if took := time.Since(began); took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("a handshake of 30s took %v", took)
 		}
-		if st := stateOf(t, h, "a"); st.RestartCount != 2 || st.State != Failed {
+		if st := stateOf(t, h, "a"); st.RestartCount != 1 || st.State != Failed {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -297,7 +350,7 @@ func TestSharedDialFailure(t *testing.T) {
 		}
 		wg.Wait()
 		st := stateOf(t, h, "a")
-		if failed.Load() != 30 || s.count("a") != 2 || st.ConsecutiveFailures != 2 || st.RestartCount != 2 {
+		if failed.Load() != 30 || s.count("a") != 1 || st.ConsecutiveFailures != 1 || st.RestartCount != 1 {
 			t.Errorf("%d failed, %d dials, %+v", failed.Load(), s.count("a"), st)
 		}
 	})

@@ -15,7 +15,7 @@ type Row struct {
 	Server, Account string
 	Tool            string // "" in a row that only says Err
 	Schema          []byte // the raw definition
-	Stale           bool   // last known, see Catalog
+	Stale           bool   // last known: the server could not be asked now
 	Err             error
 }
 
@@ -88,12 +88,15 @@ func (a answer) rows() []Row {
 	if err == nil {
 		err = a.catalog.Problem
 	}
+	// A list that was just read is not the last known one, even if the server said
+	// meanwhile that it changes: many do so when they start.
+	stale := a.catalog.Stale && err != nil
 	if err != nil {
-		rows = append(rows, Row{Server: a.key.Server, Account: a.key.Account, Err: err, Stale: a.catalog.Stale})
+		rows = append(rows, Row{Server: a.key.Server, Account: a.key.Account, Err: err, Stale: stale})
 	}
 	for _, def := range a.catalog.Tools {
 		rows = append(rows, Row{
-			Server: a.key.Server, Account: a.key.Account, Stale: a.catalog.Stale,
+			Server: a.key.Server, Account: a.key.Account, Stale: stale,
 			Tool: jsonx.GetText(def, "name"), Schema: def,
 		})
 	}
@@ -114,6 +117,9 @@ func (h *Host) ask(ctx context.Context, keys []Key) iter.Seq[answer] {
 		for _, k := range keys {
 			wg.Go(func() {
 				c, err := h.Tools(ctx, k)
+				if err == nil && c.Stale && c.Problem == nil {
+					c, err = h.Tools(ctx, k) // it changed while it was read
+				}
 				answers <- answer{k, c, err}
 			})
 		}

@@ -52,6 +52,16 @@ type Error struct {
 	// RetryAfter is how long to wait before the next try, 0 when that is not
 	// known or makes no difference.
 	RetryAfter time.Duration
+
+	unreached bool // see Unreached
+}
+
+// Unreached reports whether err says that there is no connection to the server: it
+// could not be made, it was not tried, or it broke. Another request would have to
+// connect first.
+func Unreached(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.unreached
 }
 
 func (e *Error) Error() string {

@@ -32,7 +32,7 @@ func (u *unit) explain(op operation, o outcome, t tries) error {
 	if errors.As(err, &done) {
 		return done
 	}
-	e := &Error{Op: op.name, Server: u.key.Server, Err: err, Hint: u.hint(o, err)}
+	e := &Error{Op: op.name, Server: u.key.Server, Err: err, Hint: u.hint(o, err), unreached: o.live == nil || o.kind == broken}
 	var rl *upstream.RateLimitedError
 	if errors.As(err, &rl) {
 		e.RetryAfter = rl.RetryAfter
@@ -77,7 +77,12 @@ func (u *unit) ejected() error {
 	last := u.lastErr
 	u.mu.Unlock()
 	err := fmt.Errorf("%w: more than %d restarts within %s", ErrEjected, u.srv.Supervision.MaxRestarts, u.srv.Supervision.RestartWindow)
-	return &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), Hint: "run: usher reload " + u.key.Server}
+	hint := "run: usher reload " + u.key.Server
+	left := u.budget.left()
+	if left > 0 {
+		hint = fmt.Sprintf("next try in %s, or run: usher reload %s", max(left.Round(time.Second), time.Second), u.key.Server)
+	}
+	return &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), Hint: hint, RetryAfter: left, unreached: true}
 }
 
 func (u *unit) circuitOpen(wait time.Duration) error {
@@ -90,7 +95,7 @@ func (u *unit) circuitOpen(wait time.Duration) error {
 	if wait > 0 {
 		hint = fmt.Sprintf("next try in %s, or run: usher reload %s", max(wait.Round(time.Second), time.Second), u.key.Server)
 	}
-	return &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), Hint: hint, RetryAfter: wait}
+	return &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), Hint: hint, RetryAfter: wait, unreached: true}
 }
 
 // withLast adds what went wrong last.

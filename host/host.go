@@ -201,7 +201,7 @@ func (u *unit) holdNow(ctx context.Context) (*live, error) {
 	defer p.end()
 	l, err := u.acquire(all)
 	if err != nil {
-		o := u.noConnection(ctx, t, err)
+		o := u.noConnection(ctx, t, err, &tries{})
 		return nil, u.explain(operation{name: "connect"}, o, tries{})
 	}
 	u.settle(t, neither, nil)

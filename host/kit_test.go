@@ -126,6 +126,9 @@ func (s *stage) dial(ctx context.Context, srv *config.Server, opt *upstream.Opti
 	n := s.dials[srv.Name]
 	s.opts = append(s.opts, *opt)
 	s.mu.Unlock()
+	if srv.Transport == config.TransportStdio {
+		opt.OnStart()
+	}
 	d, err := &double{}, error(nil)
 	if s.next != nil {
 		d, err = s.next(ctx, *srv, n)

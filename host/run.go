@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -31,6 +32,7 @@ type outcome struct {
 // tries is what has been done for one operation so far.
 type tries struct {
 	restarted, waited bool
+	failed            bool // the breaker has counted a failure of it
 	refusals          int
 	sent              bool
 	first             error // of the attempt that was repeated
@@ -44,7 +46,7 @@ func (u *unit) run(ctx context.Context, op operation) error {
 	defer p.end()
 	var t tries
 	for {
-		o := u.attempt(ctx, p, op)
+		o := u.attempt(ctx, p, op, &t)
 		t.sent = t.sent || o.sent
 		if o.err == nil {
 			return nil
@@ -60,14 +62,14 @@ func (u *unit) run(ctx context.Context, op operation) error {
 }
 
 // attempt is one try: permission, connection, request, and what it teaches.
-func (u *unit) attempt(caller context.Context, around *patience, op operation) outcome {
+func (u *unit) attempt(caller context.Context, around *patience, op operation, so *tries) outcome {
 	t, err := u.admit()
 	if err != nil {
 		return outcome{kind: local, err: err, barred: true}
 	}
 	l, parent, err := u.connection(caller, around)
 	if err != nil {
-		return u.noConnection(caller, t, err)
+		return u.noConnection(caller, t, err, so)
 	}
 	defer u.release(l)
 	call, p := withPatience(parent, op.timeout, around)
@@ -80,7 +82,7 @@ func (u *unit) attempt(caller context.Context, around *patience, op operation) o
 	if cause := context.Cause(caller); o.kind == cancelled && !errors.Is(err, cause) {
 		o.err = fmt.Errorf("%w: %w", cause, err)
 	}
-	u.record(t, l, o)
+	u.record(t, l, o, so)
 	return o
 }
 
@@ -103,14 +105,27 @@ func (u *unit) connection(caller context.Context, around *patience) (l *live, pa
 	return l, parent, err
 }
 
+// count is the verdict of an attempt for the breaker: an operation that tries twice
+// fails once. The result of a probe always counts.
+func (t *tries) count(v verdict, tk ticket) verdict {
+	if v != failure {
+		return v
+	}
+	if t.failed && !tk.probe {
+		return neither
+	}
+	t.failed = true
+	return failure
+}
+
 // noConnection settles a ticket that was not used.
-func (u *unit) noConnection(caller context.Context, t ticket, err error) outcome {
+func (u *unit) noConnection(caller context.Context, t ticket, err error, so *tries) outcome {
 	o := outcome{kind: local, err: err}
 	var dial *dialError
 	switch {
 	case errors.As(err, &dial):
 		o.kind = dial.kind
-		u.settle(t, dial.kind.verdict(), &dial.fault)
+		u.settle(t, so.count(dial.kind.verdict(), t), &dial.fault)
 		return o
 	case caller.Err() != nil:
 		o.kind = cancelled
@@ -122,23 +137,23 @@ func (u *unit) noConnection(caller context.Context, t ticket, err error) outcome
 }
 
 // record takes in what the outcome of a request says about the server.
-func (u *unit) record(t ticket, l *live, o outcome) {
+func (u *unit) record(t ticket, l *live, o outcome, so *tries) {
 	switch o.kind {
 	case answered:
 		u.settle(t, success, nil)
 		u.worked(l)
 	case broken:
 		u.fail(l, o.err)
-		u.settle(t, failure, &l.fault)
+		u.settle(t, so.count(failure, t), &l.fault)
 	case timedOut:
 		u.h.count.timeouts.Add(1)
-		if u.settle(t, failure, nil) {
+		if u.settle(t, so.count(failure, t), nil) {
 			// It has not answered for a long time: the next one to try gets a
 			// fresh connection.
 			u.fail(l, o.err)
 		}
 	default:
-		u.settle(t, o.kind.verdict(), nil)
+		u.settle(t, so.count(o.kind.verdict(), t), nil)
 	}
 	if o.kind == refused && errors.Is(o.err, ErrNeedsLogin) {
 		u.lockedOut(l, o.err)
@@ -149,13 +164,18 @@ func (u *unit) record(t ticket, l *live, o outcome) {
 // otherwise, or why the one there is cannot be used right now.
 func (u *unit) lockedOut(l *live, err error) {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	news := false
 	switch {
 	case u.live != l:
 	case errors.Is(err, ErrNeedsLogin):
+		news = u.state != NeedsAuth
 		u.needLogin(err)
 	default:
 		u.lastErr = err
+	}
+	u.mu.Unlock()
+	if news {
+		u.log(slog.LevelWarn, "a login is needed", "reason", reason(err))
 	}
 }
 
@@ -163,16 +183,18 @@ func (u *unit) lockedOut(l *live, err error) {
 // on it may finish.
 func (u *unit) fail(l *live, err error) {
 	u.mu.Lock()
-	current := u.live == l
+	current, ejected := u.live == l, false
 	switch {
 	case current:
 		u.take()
-		u.down(err, true)
+		ejected = u.down(err, true)
+		u.paid = true
 	case u.live == nil:
 		u.lastErr = err // it says more than that the connection ended
 	}
 	u.mu.Unlock()
 	if current {
+		u.logDown("the connection failed", err, ejected)
 		l.drain(u.h.opt.Drain)
 	}
 }
@@ -184,7 +206,8 @@ func (u *unit) again(ctx context.Context, p *patience, op operation, o outcome, 
 	}
 	switch o.kind {
 	case broken, cut:
-		if t.restarted || !u.mayRepeat(op, o) {
+		if t.restarted || !u.mayRepeat(op, o) || o.live == nil && u.srv.Transport == config.TransportStdio {
+			// A process that did not start is not started again for the same request.
 			return false
 		}
 		t.restarted = true

@@ -172,7 +172,9 @@ func (u *unit) status() ServerStatus {
 	u.recall(u.h.life)
 	s.addCatalog(u.catalog.view())
 	u.mu.Lock()
-	s.State = u.state
+	if s.State = u.state; s.State == Ejected && !s.Ejected {
+		s.State = Failed // the ejection is over, and nobody has tried yet
+	}
 	if u.lastErr != nil {
 		s.LastError = u.lastErr.Error()
 	}

@@ -368,3 +368,37 @@ func TestDiscover(t *testing.T) {
 		}
 	})
 }
+
+// Servers that announce changes when they start are read twice and count.
+func TestDiscoverAnnouncedChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, announce := range map[string]int32{"once": 1, "always": 1000} {
+			var h *Host
+			s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+				d := &double{caps: `{"tools":{"listChanged":true}}`}
+				d.list = func(context.Context, string) (upstream.List, error) {
+					if d.lists.Load() <= announce {
+						u, err := h.unit(keyA)
+						if err != nil {
+							return upstream.List{}, err
+						}
+						u.heard(wire.Message{Method: wire.MethodNotifyTools})
+					}
+					return upstream.List{Items: named("one", "two"), Received: time.Now()}, nil
+				}
+				return d, nil
+			}}
+			h = s.open(t, nil)
+			rows := 0
+			for row := range h.Discover(t.Context(), nil) {
+				rows++
+				if row.Stale || row.Err != nil {
+					t.Errorf("%s: %+v", name, row)
+				}
+			}
+			if rows != 2 || s.last().lists.Load() > 2 {
+				t.Errorf("%s: %d rows after %d lists", name, rows, s.last().lists.Load())
+			}
+		}
+	})
+}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -18,8 +19,8 @@ import (
 // State is where a connection is in its life.
 type State string
 
-// The states. Failed and NeedsAuth come with a reason; Ejected lasts until Reload,
-// all others until the next request.
+// The states. Failed and NeedsAuth come with a reason; Ejected lasts for
+// supervision.ejectionReset or until Reload, all others until the next request.
 const (
 	Disconnected State = "disconnected"
 	Connecting   State = "connecting"
@@ -56,6 +57,7 @@ type unit struct {
 	era    atomic.Pointer[string] // for the next dial, where it has been looked up
 
 	changes [3]throttle // announcements of changed lists, see listKind
+	lines   logPace
 
 	mu        sync.Mutex // guards what follows
 	live      *live
@@ -67,6 +69,8 @@ type unit struct {
 	backoff   backoff.ExponentialBackOff
 	epoch     uint64 // grows with Reload, Reconnect and Stop: what began before changes nothing
 	replaced  bool   // the registration ended or has another definition
+	dialFails int    // in a row
+	paid      bool   // the next dial is the restart that was charged for a lost connection
 	waiters   int    // callers waiting for a connection
 	interest  context.Context
 	loseHeart context.CancelFunc // ends interest
@@ -80,7 +84,7 @@ func (h *Host) newUnit(k Key, reg *registration) *unit {
 	u := &unit{
 		h: h, reg: reg, key: k, srv: srv, digest: srv.Digest(), state: Disconnected, used: time.Now(),
 		number:  strconv.FormatInt(h.made.Add(1), 36) + " ",
-		budget:  budget{max: srv.Supervision.MaxRestarts, window: srv.Supervision.RestartWindow},
+		budget:  budget{max: srv.Supervision.MaxRestarts, window: srv.Supervision.RestartWindow, reset: srv.Supervision.EjectionTime()},
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},
 	}
 	u.breaker.init(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset)
@@ -115,8 +119,12 @@ func (u *unit) header() event.Header {
 
 // admit asks the restart budget and the breaker for permission to try.
 func (u *unit) admit() (ticket, error) {
-	if u.budget.isEjected() {
+	ejected, ended := u.budget.check()
+	if ejected {
 		return ticket{}, u.ejected()
+	}
+	if ended {
+		u.ejectionEnded()
 	}
 	t, wait, ok := u.breaker.allow()
 	if !ok {
@@ -125,31 +133,54 @@ func (u *unit) admit() (ticket, error) {
 	return t, nil
 }
 
+// ejectionEnded shows that an ejection has lasted long enough. One request may find out
+// whether the server works again.
+func (u *unit) ejectionEnded() {
+	u.breaker.suspect()
+	u.mu.Lock()
+	u.paid = false
+	if u.state == Ejected {
+		u.setState(Disconnected, "")
+	}
+	u.mu.Unlock()
+	u.log(slog.LevelInfo, "the ejection is over, the next request tries to connect")
+}
+
 // settle hands a ticket back. Of all who met with the same fault only the first
 // counts, except for a probe, whose result is awaited.
 func (u *unit) settle(t ticket, v verdict, f *fault) (opened bool) {
 	if v == failure && f != nil && f.struck.Swap(true) && !t.probe {
 		v = neither
 	}
-	opened = u.breaker.done(t, v)
-	if opened {
+	switch u.breaker.done(t, v) {
+	case open:
+		if u.srv.Transport == config.TransportStdio {
+			u.breaker.delay(u.budget.wait())
+		}
 		u.h.count.opened.Add(1)
+		u.logOpened()
+		return true
+	case closed:
+		u.log(slog.LevelInfo, "the circuit is closed, the server works again")
 	}
-	return opened
+	return false
 }
 
 // down shows that there is no connection because of err, and sets the earliest time
 // of the next dial. A restart is charged once for every connection that was lost
-// and every dial that failed; it may be one too many. It needs mu.
-func (u *unit) down(err error, charge bool) {
+// and every dial that failed, except that the first dial after a loss is the restart
+// that was charged for the loss. It may be one too many, but not that of a probe. It
+// needs mu; logging what it returns must wait until mu is free.
+func (u *unit) down(err error, charge bool) (ejected bool) {
 	u.lastErr = err
 	u.notBefore = time.Now().Add(min(u.backoff.NextBackOff(), maxBackoff))
-	if charge && u.budget.spend() {
+	if charge && u.budget.spend(!u.breaker.isClosed()) {
 		u.h.count.ejections.Add(1)
 		u.setState(Ejected, err.Error())
-		return
+		return true
 	}
 	u.setState(Failed, err.Error())
+	return false
 }
 
 // worked takes in that the server answered on l.
@@ -198,7 +229,7 @@ func (u *unit) renew(replaced bool) *live {
 		u.reg.modern.Store("") // it may be another program by now
 	}
 	u.backoff.Reset()
-	u.notBefore, u.lastErr = time.Time{}, nil
+	u.notBefore, u.lastErr, u.paid, u.dialFails = time.Time{}, nil, false, 0
 	l := u.take()
 	u.setState(Disconnected, "")
 	if u.loseHeart != nil {

@@ -32,6 +32,7 @@ type fakeHost struct {
 	known bool
 	old   *host.Catalog // remembered instead of tools, until the list is read
 	err   error         // of Tools
+	fails error         // why the list cannot be read again, while the last known one stands in
 	sent  []string
 }
 
@@ -69,6 +70,9 @@ func (h *fakeHost) Tools(context.Context, host.Key) (host.Catalog, error) {
 	defer h.mu.Unlock()
 	if h.err != nil {
 		return host.Catalog{}, h.err
+	}
+	if h.fails != nil {
+		return host.Catalog{Tools: h.tools, At: h.at, Stale: true, Problem: h.fails, Version: wire.Newest}, nil
 	}
 	h.known, h.at, h.stale, h.old = true, time.Now(), false, nil
 	return host.Catalog{Tools: h.tools, At: h.at, Version: wire.Newest}, nil

@@ -252,11 +252,22 @@ func (g *Gate) current(ctx context.Context, sc *accountState, k Key, mode string
 		return nil, nil
 	case !ok || mode != config.PinsOff && g.doubtful(sc, c):
 		var err error
-		if c, err = to.Tools(ctx); err != nil {
+		if c, err = listForCall(ctx, to); err != nil {
 			return nil, err
 		}
 	}
 	return g.toolset(ctx, sc, k, c, mode)
+}
+
+// listForCall reads the list that a call is judged by. When there is no connection, that
+// is the failure of the call: it would only try to connect once more. A server that
+// answers calls and not the list is judged by the last known one.
+func listForCall(ctx context.Context, to line) (host.Catalog, error) {
+	c, err := to.Tools(ctx)
+	if err == nil && c.Problem != nil && host.Unreached(c.Problem) {
+		err = c.Problem
+	}
+	return c, err
 }
 
 func (g *Gate) doubtful(sc *accountState, c host.Catalog) bool {
@@ -276,7 +287,7 @@ func (g *Gate) reread(ctx context.Context, sc *accountState, k Key, mode string,
 	if time.Since(old.at) < confirmChanged || !due(&sc.reread, confirmChanged) {
 		return old, nil
 	}
-	c, err := g.line(sc, k).Tools(ctx)
+	c, err := listForCall(ctx, g.line(sc, k))
 	if err != nil {
 		return nil, err
 	}

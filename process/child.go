@@ -88,6 +88,18 @@ func Start(ctx context.Context, opt Options) (*Child, error) {
 // blocks because the child does not read ends when the child is stopped.
 func (c *Child) Stdin() io.WriteCloser { return c.stdin }
 
+// Ignored reports whether the child has ended and did not read all that was written to
+// its standard input. It is false until Done is closed, and where the system does not
+// tell.
+func (c *Child) Ignored() bool {
+	select {
+	case <-c.done:
+		return c.stdin.left > 0
+	default:
+		return false
+	}
+}
+
 // Stdout is the child's standard output. It ends with io.EOF, after everything the
 // child wrote, even when the child is long gone.
 func (c *Child) Stdout() io.Reader { return c.stdout }

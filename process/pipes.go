@@ -70,12 +70,16 @@ type input struct {
 	f    *os.File
 	once sync.Once
 	err  error
+	left int // bytes that were not read when it was closed
 }
 
 func (i *input) Write(p []byte) (int, error) { return i.f.Write(p) }
 
 func (i *input) Close() error {
-	i.once.Do(func() { i.err = i.f.Close() })
+	i.once.Do(func() {
+		i.left = unread(i.f)
+		i.err = i.f.Close()
+	})
 	return i.err
 }
 

@@ -70,6 +70,11 @@ type Options struct {
 	AnswerTimeout time.Duration
 	// Log hears warnings about the peer. Default: discard.
 	Log *slog.Logger
+	// OneStart says that a child that exits when it is asked which protocol it speaks
+	// is not started again within the same dial.
+	OneStart bool
+	// OnStart is called before each start of a child. Nil: nothing is.
+	OnStart func()
 	// Tracer makes a span of every request and names it to the server. Nil: none,
 	// and a trace context of the caller passes as it is.
 	Tracer trace.Tracer

@@ -127,7 +127,7 @@ func (c *Conn) tooLarge(prefix []byte) {
 
 func dialStdio(ctx context.Context, srv *config.Server, opt Options) (*Conn, error) {
 	c, err := startStdio(ctx, srv, opt)
-	if err == nil || ctx.Err() != nil || !errors.Is(err, errDiedOnProbe) {
+	if err == nil || ctx.Err() != nil || opt.OneStart || !errors.Is(err, errDiedOnProbe) {
 		return c, err
 	}
 	// Some older servers exit on a request they do not know. A fresh one gets the

@@ -76,10 +76,12 @@ func (c *Conn) negotiate(ctx context.Context) error {
 	}
 }
 
-// diedOnProbe marks the death of a child, so that a fresh one can be spared the
-// probe.
+// diedOnProbe marks the death of a child that read the probe and may have exited
+// because of it, so that a fresh one can be spared the probe. One that exits by itself,
+// or that is known to speak the modern era, would only exit once more.
 func (c *Conn) diedOnProbe(err error) error {
-	if _, stdio := c.link.(*stdioLink); stdio && errors.Is(err, ErrTransport) {
+	l, stdio := c.link.(*stdioLink)
+	if stdio && errors.Is(err, ErrTransport) && MaybeSent(err) && !l.child.Ignored() && c.opt.Version == "" {
 		return fmt.Errorf("%w: %w", errDiedOnProbe, err)
 	}
 	return err

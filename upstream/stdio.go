@@ -36,6 +36,9 @@ var errNotSent = errors.New("the request was not sent")
 
 // startStdioLink starts the child of c and makes it the link of c.
 func startStdioLink(ctx context.Context, c *Conn) error {
+	if c.opt.OnStart != nil {
+		c.opt.OnStart()
+	}
 	child, err := process.Start(ctx, process.Options{
 		Command: c.server.Command, Args: c.server.Args, Dir: c.server.Cwd,
 		Env:  process.SafeEnv(os.Environ(), c.server.Env),

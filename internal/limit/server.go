@@ -60,6 +60,11 @@ const (
 	// ServerListTime is how long reading all pages of one list may take, unless the
 	// server's timeouts.list is greater.
 	ServerListTime = 2 * time.Minute
+	// ServerLogLines is how many lines per minute the log gets about the state of one
+	// connection.
+	ServerLogLines = 30
+	// ServerLogReason is the size of the reason in such a line.
+	ServerLogReason = 300
 )
 
 func serverRows() []Row {
@@ -85,5 +90,7 @@ func serverRows() []Row {
 		{"ServerListItems", "server", "entries of one list", ServerListItems, "", "the list fails", "upstream.TestListItems"},
 		{"ServerListBytes", "server", "all pages of one list", ServerListBytes, "bytes", "the list fails; `maxMessageBytes` raises it", "upstream.TestListBytes"},
 		{"ServerListTime", "server", "time to read one list", ServerListTime, "", "the list fails; `timeouts.list` raises it", "upstream.TestListTime"},
+		{"ServerLogLines", "server", "log lines per minute about the state of one connection", ServerLogLines, "", "the next line says how many were left out", "host.TestLogIsBounded"},
+		{"ServerLogReason", "server", "reason in a log line about the state of a connection", ServerLogReason, "bytes", "it is cut", "host.TestLogIsBounded"},
 	}
 }
