@@ -188,33 +188,6 @@ func (h *Host) Discover(ctx context.Context) iter.Seq[host.Row] {
 	}
 }
 
-// Spawn registers a server that no file has and, unless it is lazy, connects, so
-// that a broken definition fails now. A failed Spawn leaves nothing behind.
-func (h *Host) Spawn(ctx context.Context, srv config.Server, opt *host.SpawnOptions) error {
-	srv = srv.WithDefaults()
-	if err := h.gate.MayRegister(ctx, h.caller(), srv.Name); err != nil {
-		return err
-	}
-	if err := h.hosted.Spawn(ctx, srv, opt); err != nil {
-		return err
-	}
-	h.gate.Register(srv)
-	return nil
-}
-
-// Stop ends the connections of a server now; the registration stays.
-func (h *Host) Stop(name string) error {
-	h.gate.Forget(name)
-	return h.hosted.Stop(name)
-}
-
-// Reload drops the connections of a server and clears breaker, restart budget,
-// ejection and cache. It is the way back for an ejected server.
-func (h *Host) Reload(ctx context.Context, name string) error {
-	h.gate.Forget(name)
-	return h.hosted.Reload(ctx, name)
-}
-
 // Status is the state of every server.
 func (h *Host) Status() host.Status {
 	st := h.hosted.Status()

@@ -2,6 +2,7 @@ package usher
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -86,11 +87,27 @@ func (w *consoleWorld) driver() *bulk.Driver {
 	return d
 }
 
+// definitions are those of all servers: the configured ones in their order, then
+// those that were spawned.
+func (h *Host) definitions() []config.Server {
+	cfg := h.Config()
+	all := slices.Clone(cfg.Servers)
+	for _, name := range h.hosted.Names() {
+		if _, configured := cfg.Server(name); configured {
+			continue
+		}
+		if srv, ok := h.hosted.Server(name); ok {
+			all = append(all, srv)
+		}
+	}
+	return all
+}
+
 // LoginTargets are the servers that one can log in to: all, or those named. One
 // that cannot be used comes with its reason, so that it is reported among the rest.
 func (h *Host) LoginTargets(ctx context.Context, names []string) ([]bulk.Target, error) {
 	if len(names) == 0 {
-		for _, srv := range h.Config().Servers {
+		for _, srv := range h.definitions() {
 			if srv.Transport != config.TransportStdio && !srv.Disabled && srv.Problem == nil {
 				names = append(names, srv.Name)
 			}
@@ -101,7 +118,8 @@ func (h *Host) LoginTargets(ctx context.Context, names []string) ([]bulk.Target,
 		account := h.Account(name)
 		srv, err := h.Target(ctx, account)
 		if err != nil {
-			if _, known := h.Config().Server(account.Server); !known {
+			_, configured := h.Config().Server(account.Server)
+			if _, hosted := h.hosted.Server(account.Server); !configured && !hosted {
 				return nil, err
 			}
 			srv = config.Server{Name: account.Server, Problem: err}

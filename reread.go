@@ -29,8 +29,8 @@ var errNoFiles = errors.New("the configuration did not come from files, so there
 // on, and agents hear of changed lists. A file that cannot be used changes nothing,
 // and is the error; an entry that cannot be used leaves that server as it was.
 func (h *Host) Reread(ctx context.Context) (Reread, error) {
-	h.rereading.Lock()
-	defer h.rereading.Unlock()
+	h.changing.Lock()
+	defer h.changing.Unlock()
 	old := h.Config()
 	if len(old.Watch) == 0 {
 		return Reread{}, errNoFiles

@@ -92,7 +92,8 @@ type Options struct {
 type Host struct {
 	cfg       atomic.Pointer[config.Config] // see Reread
 	load      config.LoadOptions
-	rereading sync.Mutex // held while a configuration is applied
+	changing  sync.Mutex // held while the configuration is replaced
+	spawning  turns
 	dirs      config.Dirs
 	store     vault.Store
 	owned     bool                   // close the store too
@@ -225,7 +226,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		if srv.Problem != nil {
 			continue // `usher list` says what is wrong with it
 		}
-		if err := h.hosted.Spawn(ctx, srv, &host.SpawnOptions{Lazy: true}); err != nil {
+		if err := h.hosted.Register(srv); err != nil {
 			return err
 		}
 	}

@@ -247,12 +247,11 @@ func TestSpawn(t *testing.T) {
 		want error
 		text string
 	}{
-		{name: "no name", srv: config.Server{Command: "x"}, text: "name is empty"},
-		{name: "no command", srv: config.Server{Name: "b"}, text: "spawn b: command is empty"},
+		{name: "no name", srv: config.Server{Command: "x"}, want: ErrInvalid, text: "name is empty"},
+		{name: "no command", srv: config.Server{Name: "b"}, want: ErrInvalid, text: "spawn b: command is empty"},
 		{name: "no url", srv: config.Server{Name: "b", Transport: config.TransportHTTP}, text: "spawn b: url is empty"},
 		{name: "twice", srv: lazyServer("a"), want: ErrExists},
 		{name: "no such command", srv: lazyServer("b", eager), dial: notFound, want: exec.ErrNotFound},
-		{name: "refused", srv: lazyServer("b", eager), dial: &upstream.UnauthorizedError{Status: 401}, want: ErrNeedsLogin, text: "run: usher login b"},
 		{name: "disabled", srv: lazyServer("b", eager, func(s *config.Server) { s.Disabled = true }), want: ErrDisabled},
 		{name: "broken", srv: lazyServer("b", eager, func(s *config.Server) { s.Problem = errors.New("line 3") }), want: ErrDisabled, text: "line 3"},
 		{name: "placeholder", srv: lazyServer("b", eager, func(s *config.Server) { s.Args = []string{"${MISSING_X}"} }), text: "MISSING_X"},
@@ -299,7 +298,7 @@ func TestEagerStays(t *testing.T) {
 				}
 			}
 			time.Sleep(24 * time.Hour)
-			if st := stateOf(t, h, "b"); st.State != Connected || st.Lazy || !st.Active {
+			if st := stateOf(t, h, "b"); st.State != Connected || st.Lazy != onlyRegistered || !st.Active {
 				t.Errorf("only registered: %v; a day later: %+v", onlyRegistered, st)
 			}
 			if n := h.Stats().Dials; n != 1 {

@@ -19,6 +19,8 @@ var (
 	ErrUnknownTool = errors.New("unknown tool")
 	// ErrExists: a server of that name is registered already.
 	ErrExists = errors.New("a server of that name is hosted already")
+	// ErrInvalid: the definition of a server lacks something or is malformed.
+	ErrInvalid = errors.New("invalid definition")
 	// ErrCircuitOpen: the server failed too often; nothing was sent.
 	ErrCircuitOpen = errors.New("the circuit is open")
 	// ErrEjected: the server's restart budget is spent; nothing was sent.

@@ -40,6 +40,7 @@ type Host struct {
 // registration is a server by name, and its units.
 type registration struct {
 	srv    *config.Server // never changes, and is shared by all that is made from it
+	lazy   bool           // spawned as lazy, or defined so
 	pace   *upstream.Pace // of all its connections together
 	units  map[Key]*unit
 	swept  time.Time // when idle units were last looked for; guarded like units
@@ -48,7 +49,7 @@ type registration struct {
 }
 
 func register(srv *config.Server) *registration {
-	return &registration{srv: srv, pace: upstream.NewPace(), units: map[Key]*unit{}}
+	return &registration{srv: srv, lazy: srv.IsLazy(), pace: upstream.NewPace(), units: map[Key]*unit{}}
 }
 
 // New returns a Host without servers. Close it.
@@ -61,70 +62,6 @@ func newHost(opt *Options, dial dialer) *Host {
 	h.starts = make(slots, h.opt.StartConcurrency)
 	h.runners = make(slots, h.opt.RunnerConcurrency)
 	return h
-}
-
-// SpawnOptions steer Spawn. The zero value works.
-type SpawnOptions struct {
-	// Lazy registers only and connects with the first request, also where the
-	// definition does not say so. How long the connection is kept after that is
-	// the definition's affair.
-	Lazy bool
-	// Key is the principal and account that an eager connection is for. Default
-	// the local user.
-	Key Key
-}
-
-// Spawn registers a server and, unless it is lazy, connects to it, so that a broken
-// definition fails now. A failed Spawn leaves nothing behind.
-func (h *Host) Spawn(ctx context.Context, srv config.Server, opt *SpawnOptions) error {
-	if opt == nil {
-		opt = &SpawnOptions{}
-	}
-	srv = srv.WithDefaults()
-	if err := check(srv); err != nil {
-		return err
-	}
-	reg, err := h.register(srv)
-	if err != nil || opt.Lazy || srv.IsLazy() {
-		return err
-	}
-	k := opt.Key
-	k.Server = srv.Name
-	if err := h.connect(ctx, k); err != nil {
-		h.unregister(srv.Name, reg)
-		return err
-	}
-	return nil
-}
-
-// check refuses what could never be dialled.
-func check(srv config.Server) error {
-	fail := func(text, hint string) error {
-		return &Error{Op: "spawn", Server: srv.Name, Err: errors.New(text), Hint: hint}
-	}
-	switch {
-	case srv.Name == "":
-		return &Error{Err: errors.New("spawn: name is empty"), Hint: "give the server a name"}
-	case srv.Transport == config.TransportStdio && srv.Command == "":
-		return fail("command is empty", "set command, or url")
-	case srv.Transport != config.TransportStdio && srv.URL == "":
-		return fail("url is empty", "set url, or command")
-	}
-	return nil
-}
-
-func (h *Host) register(srv config.Server) (*registration, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return nil, ErrClosed
-	}
-	if h.servers[srv.Name] != nil {
-		return nil, &Error{Op: "spawn", Server: srv.Name, Err: ErrExists, Hint: "choose another name"}
-	}
-	reg := register(&srv)
-	h.servers[srv.Name] = reg
-	return reg, nil
 }
 
 // unregister removes a registration, if it still is the one, with all it has.

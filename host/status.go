@@ -71,19 +71,19 @@ type statusSource interface {
 func (h *Host) Status() Status {
 	out := Status{Servers: []ServerStatus{}}
 	h.mu.Lock()
-	var bare []config.Server
+	var bare []*registration
 	var units []*unit
 	for _, reg := range h.servers {
 		if len(reg.units) == 0 {
-			bare = append(bare, *reg.srv)
+			bare = append(bare, reg)
 		}
 		for _, u := range reg.units {
 			units = append(units, u)
 		}
 	}
 	h.mu.Unlock()
-	for _, srv := range bare {
-		out.Servers = append(out.Servers, h.newUnitStatus(Key{Server: srv.Name}.normal(), srv))
+	for _, reg := range bare {
+		out.Servers = append(out.Servers, h.newUnitStatus(Key{Server: reg.srv.Name}.normal(), reg))
 	}
 	for _, u := range units {
 		out.Servers = append(out.Servers, u.status())
@@ -99,7 +99,7 @@ func (h *Host) Status() Status {
 func (h *Host) StatusOf(principal string) []ServerStatus {
 	principal = Key{Principal: principal}.normal().Principal
 	h.mu.Lock()
-	var bare []config.Server
+	var bare []*registration
 	var units []*unit
 	for _, reg := range h.servers {
 		own := false
@@ -110,13 +110,13 @@ func (h *Host) StatusOf(principal string) []ServerStatus {
 			}
 		}
 		if !own {
-			bare = append(bare, *reg.srv)
+			bare = append(bare, reg)
 		}
 	}
 	h.mu.Unlock()
 	out := make([]ServerStatus, 0, len(bare)+len(units))
-	for _, srv := range bare {
-		out = append(out, h.newUnitStatus(Key{Principal: principal, Server: srv.Name}, srv))
+	for _, reg := range bare {
+		out = append(out, h.newUnitStatus(Key{Principal: principal, Server: reg.srv.Name}, reg))
 	}
 	for _, u := range units {
 		out = append(out, u.status())
@@ -132,9 +132,10 @@ func compareNames(name, account, otherName, otherAccount string) int {
 }
 
 // newUnitStatus is the state of a server that nobody has asked for yet.
-func (h *Host) newUnitStatus(k Key, srv config.Server) ServerStatus {
+func (h *Host) newUnitStatus(k Key, reg *registration) ServerStatus {
+	srv := *reg.srv
 	s := ServerStatus{
-		Name: srv.Name, State: Disconnected, Transport: string(srv.Transport), Lazy: srv.IsLazy(), Circuit: string(closed),
+		Name: srv.Name, State: Disconnected, Transport: string(srv.Transport), Lazy: reg.lazy, Circuit: string(closed),
 	}
 	if srv.Problem != nil {
 		s.State, s.LastError = Failed, srv.Problem.Error()
@@ -163,7 +164,7 @@ func (s *ServerStatus) addAuth(h *Host, k Key, srv config.Server) {
 func (u *unit) status() ServerStatus {
 	c, failures := u.breaker.look()
 	s := ServerStatus{
-		Name: u.key.Server, Account: u.key.Account, Lane: u.key.Lane, Transport: string(u.srv.Transport), Lazy: u.srv.IsLazy(),
+		Name: u.key.Server, Account: u.key.Account, Lane: u.key.Lane, Transport: string(u.srv.Transport), Lazy: u.reg.lazy,
 		RestartCount: u.budget.used(), ConsecutiveFailures: failures, Circuit: string(c), Ejected: u.budget.isEjected(),
 	}
 	if u.key.Principal != Local {

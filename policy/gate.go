@@ -117,11 +117,25 @@ func (g *Gate) Configure(c *config.Config) {
 	g.accounts.keep(func(id accountID) bool { return r.servers[id.server] != nil || g.fleet == nil })
 }
 
-// Register adds the options of one server that no file has, or replaces them.
+// Register adds the options of one server that no file has, or replaces them. What
+// is kept of its answers is dropped.
 func (g *Gate) Register(s config.Server) {
+	g.swapRules(func(old *rules) *rules { return old.with(s) })
+	g.Forget(s.Name)
+}
+
+// Unregister removes the options of a server that was removed, and all that is kept
+// in memory about it. Pins and budgets stay.
+func (g *Gate) Unregister(server string) {
+	g.swapRules(func(old *rules) *rules { return old.without(server) })
+	g.Forget(server)
+	g.accounts.keep(func(id accountID) bool { return id.server != server })
+}
+
+func (g *Gate) swapRules(change func(*rules) *rules) {
 	for {
 		old := g.rules.Load()
-		next := old.with(s)
+		next := change(old)
 		next.number = g.made.Add(1)
 		if g.rules.CompareAndSwap(old, next) {
 			return

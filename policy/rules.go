@@ -81,6 +81,13 @@ func (r *rules) with(s config.Server) *rules {
 	return next
 }
 
+// without returns the rules without those of one server.
+func (r *rules) without(server string) *rules {
+	next := &rules{problem: r.problem, allow: r.allow, deny: r.deny, servers: maps.Clone(r.servers)}
+	delete(next.servers, server)
+	return next
+}
+
 func compileRule(verb string, entry config.Rule) rule {
 	server, tool, both := strings.Cut(entry.Pattern, "/")
 	r := rule{

@@ -16,6 +16,7 @@ type fleet interface {
 	Names() []string
 	Named(name string) (kept string, ok bool)
 	Server(name string) (config.Server, bool)
+	Lazy(name string) bool
 	StatusOf(principal string) []ServerStatus
 	List(ctx context.Context, k Key, method string) (Catalog, error)
 	Listen(ctx context.Context, k Key, want Subscription, on func(wire.Message)) error
@@ -97,7 +98,7 @@ func (g *Gate) appendVisible(out []Server, c *Caller, srv *config.Server, label 
 		return out
 	}
 	return append(out, Server{
-		Name: srv.Name, Account: label, Description: srv.Title, Transport: string(srv.Transport), Eager: !srv.IsLazy(),
+		Name: srv.Name, Account: label, Description: srv.Title, Transport: string(srv.Transport), Eager: !g.fleet.Lazy(srv.Name),
 		Off: srv.Disabled || srv.Problem != nil, Whole: c.Scope.Whole(srv.Name, label),
 	})
 }
