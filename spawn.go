@@ -7,6 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/policy"
 )
 
 // Spawn registers a server that no file has and, unless it is lazy, connects, so
@@ -82,6 +83,15 @@ func (h *Host) unconfigure(name string) {
 	next := *old
 	next.Servers = slices.DeleteFunc(slices.Clone(old.Servers), func(s config.Server) bool { return s.Name == name })
 	h.cfg.Store(&next)
+}
+
+// SetHook replaces the policy of the embedding program for the requests that begin from
+// now on; nil removes it. Agents hear that lists have changed.
+func (h *Host) SetHook(hook policy.Hook) {
+	h.gate.SetHook(hook)
+	if s := h.surface.Load(); s != nil {
+		s.Reconfigured(h.hosted.Names(), profiles(h.Config().Usher.Gateway))
+	}
 }
 
 // Stop ends the connections of a server now; the registration stays, and the next

@@ -54,8 +54,8 @@ type Options struct {
 	// Principal is whose grants, pins and cache are used. Default "local".
 	Principal string
 	// Hook is a policy of the embedding program, asked for every call after the
-	// configured rules.
-	Hook func(ctx context.Context, server, tool string) policy.Decision
+	// configured rules; see [Host.SetHook].
+	Hook policy.Hook
 	// OnCall hears of every call of a tool and use of a prompt or resource when it
 	// has ended, for metrics. It must be cheap and must not block.
 	OnCall func(policy.Finished)

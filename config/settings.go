@@ -47,6 +47,7 @@ type Budgets struct {
 	Total     Budget
 	PerServer Budget
 	Servers   map[string]Budget
+	Session   int64 // calls in each session of a client of the gateway; 0: no limit
 }
 
 // Rule is one pattern "server" or "server/tool", with globs, and where it
@@ -158,6 +159,7 @@ func (s *Settings) list() []setting {
 		{"budgets.run", &b.Total.Run, atLeast(&b.Total.Run, 0)},
 		{"budgets.calls", &b.Total.Calls, atLeast(&b.Total.Calls, 0)},
 		{"budgets.window", &b.Total.Window, atLeast(&b.Total.Window, time.Second)},
+		{"budgets.session", &b.Session, atLeast(&b.Session, 0)},
 		{"budgets.perServer.run", &b.PerServer.Run, atLeast(&b.PerServer.Run, 0)},
 		{"budgets.perServer.calls", &b.PerServer.Calls, atLeast(&b.PerServer.Calls, 0)},
 		{"budgets.perServer.window", &b.PerServer.Window, atLeast(&b.PerServer.Window, time.Second)},

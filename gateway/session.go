@@ -11,6 +11,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -67,6 +68,7 @@ func (g *Gateway) newSession(id Identity, e *endpoint, out outlet, params []byte
 	}
 	s.ctx, s.cancel = context.WithCancelCause(g.life)
 	s.agent.Lane = "s" + rand.Text() // an id of its own: lanes are logged
+	s.agent.Session = &policy.Session{}
 	s.agent.Version = jsonx.GetText(params, "protocolVersion")
 	if !wire.Known(s.agent.Version) || wire.Modern(s.agent.Version) {
 		s.agent.Version = wire.NewestLegacy

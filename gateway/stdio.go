@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -50,6 +51,7 @@ type pipe struct {
 	g        *Gateway
 	end      *endpoint
 	who      Identity
+	counted  policy.Session // the calls of the agent, whatever protocol it speaks
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	wg       sync.WaitGroup
@@ -160,6 +162,7 @@ func (p *pipe) run(id wire.ID, f func() answer) {
 func (p *pipe) modern(m *wire.Message) {
 	p.g.count.modern.Add(1)
 	q := &request{end: p.end, id: m.ID, method: m.Method, params: m.Params, agent: p.who.agent(), out: p}
+	q.agent.Session = &p.counted
 	if bad := q.read(nil); bad != nil {
 		p.answer(appendError(nil, m.ID, bad))
 		return
@@ -223,6 +226,7 @@ func (p *pipe) older(m *wire.Message) {
 // that follows can come too early.
 func (p *pipe) initialize(m *wire.Message) {
 	s := p.g.newSession(p.who, p.end, p, m.Params)
+	s.agent.Session = &p.counted
 	p.mu.Lock()
 	p.session = s
 	p.mu.Unlock()

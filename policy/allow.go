@@ -69,9 +69,27 @@ func (g *Gate) allowState(ctx context.Context, c *Caller, k Key, n needs, tool s
 	return g.allowExisting(ctx, c, k, n, tool, state)
 }
 
+// allowCall is allow for a call, without the hook: that is asked when the arguments
+// have been checked.
+func (g *Gate) allowCall(ctx context.Context, c *Call, state *accountState) (string, error) {
+	if !g.exists(ctx, c.Key, state) {
+		return "", g.unknownServer(&c.Caller, c.Key, false)
+	}
+	return g.inScope(ctx, &c.Caller, c.Key, needTool, c.Tool, state)
+}
+
 // allowExisting is allow for an account of which it does not matter whether it
 // exists yet.
 func (g *Gate) allowExisting(ctx context.Context, c *Caller, k Key, n needs, tool string, state *accountState) (string, error) {
+	own, err := g.inScope(ctx, c, k, n, tool, state)
+	if err != nil {
+		return "", err
+	}
+	return own, g.askHook(ctx, k, own, tool, nil)
+}
+
+// inScope decides by the scope of the caller, then by the rules.
+func (g *Gate) inScope(ctx context.Context, c *Caller, k Key, n needs, tool string, state *accountState) (string, error) {
 	if !c.Scope.server(k.Server, k.Account) {
 		return "", g.unknownServer(c, k, true)
 	}
@@ -84,7 +102,7 @@ func (g *Gate) allowExisting(ctx context.Context, c *Caller, k Key, n needs, too
 	case v.denied != nil:
 		return "", v.denied
 	}
-	return v.tool, g.askHook(ctx, k, v.tool, tool)
+	return v.tool, nil
 }
 
 // decide asks the rules.
@@ -94,21 +112,6 @@ func (g *Gate) decide(state *accountState, k Key, tool string) verdict {
 		return state.decide(r, tool)
 	}
 	return r.decide(k.Server, k.Account, tool)
-}
-
-// askHook asks the policy of the program.
-func (g *Gate) askHook(ctx context.Context, k Key, own, tool string) error {
-	if g.opt.Hook == nil {
-		return nil
-	}
-	d := g.opt.Hook(ctx, k.Server, own)
-	if d.Allow {
-		return nil
-	}
-	if d.Reason == "" {
-		d.Reason = "the program's own policy says no"
-	}
-	return &DeniedError{Server: k.Server, Account: k.Account, Tool: tool, Reason: d.Reason}
 }
 
 // exists reports whether there is such a server and account. A server is looked up

@@ -18,7 +18,8 @@ type budgets struct {
 	store vault.Counters // nil: windows are counted in this process only
 	log   *slog.Logger
 
-	total meter
+	total   meter
+	session atomic.Int64 // calls in each session, 0 for no limit
 
 	mu      sync.Mutex // guards limits, servers, swept
 	limits  config.Budgets
@@ -39,6 +40,7 @@ func (b *budgets) configure(limits config.Budgets) {
 	defer b.mu.Unlock()
 	b.limits = limits
 	b.total.setLimit(limits.Total)
+	b.session.Store(limits.Session)
 	for name, m := range b.servers {
 		m.setLimit(limitOf(limits, name))
 	}

@@ -18,6 +18,9 @@ type Caller struct {
 	Credential string
 	// Scope narrows what exists for the caller. Nil: everything that the rules allow.
 	Scope *Scope
+	// Session counts the calls of the session or connection that the request belongs
+	// to, see usher.budgets.session. Nil: it belongs to none.
+	Session *Session
 }
 
 // As returns the caller without a scope that acts as a principal, for work of the

@@ -55,8 +55,17 @@ func (e *DeniedError) Hint() string {
 	return ""
 }
 
+// What a budget is for, where it is neither a run nor a window.
+const (
+	ScopeDispatch = "dispatch" // a context, see WithBudget
+	ScopeSession  = "session"  // a session of a client, see Session
+)
+
 // BudgetError says which budget is spent. It is [ErrBudget].
 type BudgetError struct {
+	// Scope is what the budget is for: [ScopeDispatch], [ScopeSession], or empty for
+	// a run or a window.
+	Scope  string
 	Server string // empty: the budget of all servers together
 	Limit  int64
 	Window time.Duration // 0: the budget of the whole run
@@ -64,6 +73,12 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
+	switch e.Scope {
+	case ScopeDispatch:
+		return fmt.Sprintf("the budget of %d calls for this task is spent", e.Limit)
+	case ScopeSession:
+		return fmt.Sprintf("the budget of %d calls per session is spent", e.Limit)
+	}
 	whose := "all servers together"
 	if e.Server != "" {
 		whose = config.Unquoted(e.Server)
@@ -81,6 +96,12 @@ func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 
 // Hint is what to do about it.
 func (e *BudgetError) Hint() string {
+	switch e.Scope {
+	case ScopeDispatch:
+		return ""
+	case ScopeSession:
+		return "start a new session, or raise usher.budgets.session"
+	}
 	setting := "usher.budgets"
 	if e.Server != "" {
 		setting = "usher.budgets.servers." + e.Server

@@ -27,9 +27,8 @@ type Catalog = host.Catalog
 type Options struct {
 	// Config holds rules, budgets and the options of the servers. Default: none.
 	Config *config.Config
-	// Hook is asked after the rules have allowed a tool, or with an empty tool a
-	// server. tool is the server's own name. Default: nobody is asked.
-	Hook func(ctx context.Context, server, tool string) Decision
+	// Hook is the first hook, see [Gate.SetHook]. Default: nobody is asked.
+	Hook Hook
 	// Lock stands in for the pins of servers that have none yet. Default: the
 	// first list of a server is believed.
 	Lock *Lock
@@ -68,7 +67,8 @@ type Gate struct {
 	started time.Time
 
 	rules    atomic.Pointer[rules]
-	made     atomic.Uint64 // sets of rules
+	hook     atomic.Pointer[Hook] // nil: none
+	made     atomic.Uint64        // sets of rules
 	budgets  *budgets
 	accounts accounts
 	cache    *cache
@@ -98,6 +98,7 @@ func newGate(dial func(Key) line, store vault.Store, opt *Options) *Gate {
 	} else {
 		counters = store
 	}
+	g.SetHook(g.opt.Hook)
 	g.budgets = newBudgets(counters, g.opt.Log)
 	g.cache = newCache(g.opt.CacheBytes)
 	g.Configure(g.opt.Config)
@@ -211,17 +212,20 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	}
 	var q query
 	q.account = g.accounts.find(c.Key) // nil for the first request of an account
-	tool, err := g.allowState(ctx, &c.Caller, c.Key, needTool, c.Tool, q.account)
+	tool, err := g.allowCall(ctx, c, q.account)
 	if err != nil {
 		return Result{}, err
 	}
 	if err := q.fill(c, tool); err != nil {
 		return Result{}, err
 	}
+	if err := g.askHookCall(ctx, &q, c.Tool); err != nil {
+		return Result{}, err
+	}
 	if q.account == nil {
 		q.account = g.account(c.Key)
 	}
-	if err := g.budgets.charge(ctx, q.account.server.budget(g.budgets, c.Key.Server)); err != nil {
+	if err := g.budgets.chargeAll(ctx, c.Caller.Session, q.account.server.budget(g.budgets, c.Key.Server)); err != nil {
 		return Result{}, err
 	}
 	if err := g.checkPin(ctx, q.account, c, tool); err != nil {

@@ -11,13 +11,6 @@ import (
 	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
-// Decision is the word of a program's own policy. A refusal without a reason
-// gets one.
-type Decision struct {
-	Allow  bool
-	Reason string
-}
-
 // maxToolName bounds names, which go into headers, logs and memory. The
 // specification asks for at most 128 characters.
 const maxToolName = limit.NameSize

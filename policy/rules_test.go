@@ -78,9 +78,9 @@ func TestHook(t *testing.T) {
 	var asked []string
 	g := openGate(t, h, nil, &Options{
 		Config: configOf(nil, nil, config.Server{Name: "s", Tools: config.ToolRules{Rename: map[string]string{"a": "alpha"}}}),
-		Hook: func(_ context.Context, server, tool string) Decision {
-			asked = append(asked, server+"/"+tool)
-			return Decision{Allow: tool != "b", Reason: "not on Fridays"}
+		Hook: func(_ context.Context, r HookRequest) Decision {
+			asked = append(asked, r.Server+"/"+r.Tool)
+			return Decision{Allow: r.Tool != "b", Reason: "not on Fridays"}
 		},
 	})
 	if _, err := g.Call(t.Context(), callOf("s", "alpha")); err != nil {

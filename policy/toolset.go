@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -179,20 +178,6 @@ func (a *allowedTools) within(k Key, scope *Scope) []Tool {
 	}
 	a.scoped[scope.key] = tools
 	return tools
-}
-
-// hooked leaves out what the program's own policy forbids.
-func (g *Gate) hooked(ctx context.Context, k Key, tools []Tool) []Tool {
-	if g.opt.Hook == nil {
-		return slices.Clip(tools)
-	}
-	var out []Tool
-	for _, t := range tools {
-		if g.opt.Hook(ctx, k.Server, t.Own).Allow {
-			out = append(out, t)
-		}
-	}
-	return out
 }
 
 // checkPin refuses a tool that differs from its pin, and one that does not exist.

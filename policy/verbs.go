@@ -59,11 +59,11 @@ type Server struct {
 // rules allow, by name and account.
 func (g *Gate) Servers(ctx context.Context, c Caller) []Server {
 	out := g.visible(&c)
-	if g.opt.Hook == nil {
+	if g.hook.Load() == nil {
 		return out
 	}
 	return slices.DeleteFunc(out, func(s Server) bool {
-		return g.askHook(ctx, Key{Principal: c.principal(), Server: s.Name, Account: s.Account}, "", "") != nil
+		return g.askHook(ctx, Key{Principal: c.principal(), Server: s.Name, Account: s.Account}, "", "", nil) != nil
 	})
 }
 

@@ -19,7 +19,7 @@ type endpoint struct {
 func (e *endpoint) agent(a Agent) Agent {
 	a.Principal = cmp.Or(a.Principal, local)
 	a.at = e
-	a.who = policy.Caller{Principal: a.Principal, Credential: a.Credential, Scope: e.s.scope(a, e.profile)}
+	a.who = policy.Caller{Principal: a.Principal, Credential: a.Credential, Scope: e.s.scope(a, e.profile), Session: a.Session}
 	return a
 }
 

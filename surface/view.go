@@ -35,6 +35,8 @@ type Agent struct {
 	// of a tool of any server. What does not match is not there for this agent.
 	// Empty: all.
 	Servers, Tools []string
+	// Session counts the calls of the agent's session or connection. Nil: it has none.
+	Session *policy.Session
 	// Ask answers what a server of the older era asks on the lane's connection
 	// outside any request of the agent. Nil: the server is told that nobody can.
 	Ask Responder

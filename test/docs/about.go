@@ -12,6 +12,7 @@ var aboutSettings = map[string]string{
 	"budgets.perServer.run":      "the same for each server",
 	"budgets.perServer.calls":    "the same for each server",
 	"budgets.perServer.window":   "the same for each server",
+	"budgets.session":            "calls in each session of a client of the gateway, or over one stdio connection; 0 is no limit",
 	"budgets.servers":            "budgets of servers that differ, by name: `{\"github\": {\"calls\": 100, \"window\": \"1h\"}}`",
 	"policy.allow":               "rules `server` or `server/tool`; once there is one, only what matches one may be used",
 	"policy.deny":                "rules for what must not be used; they win over allow",

@@ -27,8 +27,8 @@ func run(ctx context.Context, out io.Writer) error {
 		Config:     &config.Config{Usher: config.DefaultSettings()}, // no files
 		Store:      vault.NewMemory(),                               // nothing is kept
 		Executable: usher.Executable(),
-		Hook: func(_ context.Context, _, tool string) policy.Decision {
-			return policy.Decision{Allow: tool != "write_file", Reason: "this program only reads"}
+		Hook: func(_ context.Context, r policy.HookRequest) policy.Decision {
+			return policy.Decision{Allow: r.Tool != "write_file", Reason: "this program only reads"}
 		},
 	})
 	if err != nil {
