@@ -2,9 +2,7 @@ package usher
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -163,29 +161,6 @@ func unknownTool(account, name string, tools []Tool) error {
 		err.Hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
 	}
 	return err
-}
-
-// Discover yields the tools of all servers as they come: one row a tool, or one
-// with the reason why a server has none to show. Servers that policy would not
-// start are left out.
-func (h *Host) Discover(ctx context.Context) iter.Seq[host.Row] {
-	var keys []host.Key
-	for _, name := range h.hosted.Names() {
-		k := host.Key{Principal: h.principal, Server: name}
-		if srv, ok := h.hosted.Server(name); ok && !srv.Disabled && h.gate.Allowed(ctx, h.caller(), k, "") == nil {
-			keys = append(keys, k)
-		}
-	}
-	return func(yield func(host.Row) bool) {
-		for row := range h.hosted.Discover(ctx, keys) {
-			if row.Tool != "" && errors.Is(h.gate.Allowed(ctx, h.caller(), host.Key{Principal: h.principal, Server: row.Server, Account: row.Account}, row.Tool), policy.ErrDenied) {
-				continue
-			}
-			if !yield(row) {
-				return
-			}
-		}
-	}
 }
 
 // Status is the state of every server.

@@ -220,7 +220,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 	h.openTrail()
 	h.gate = policy.NewGate(h.hosted, h.store, &policy.Options{
 		Config: o.Config, Hook: o.Hook, Lock: projectLock(o), OnCall: h.onCall(o), Log: o.Log,
-		Accounts: &h.accounts, Logins: &logins{h},
+		Accounts: &h.accounts, Logins: &logins{h}, Tracer: o.Tracer,
 	})
 	for _, srv := range o.Config.Servers {
 		if srv.Problem != nil {

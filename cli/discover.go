@@ -45,7 +45,10 @@ type discovered struct {
 	Tool   string          `json:"tool,omitempty"`
 	Schema json.RawMessage `json:"schema,omitempty"`
 	Stale  bool            `json:"stale,omitempty"`
-	Error  string          `json:"error,omitempty"`
+	// SchemaChanged: it differs from its pin. Blocked: so it cannot be called.
+	SchemaChanged bool   `json:"schema_changed,omitempty"`
+	Blocked       bool   `json:"blocked,omitempty"`
+	Error         string `json:"error,omitempty"`
 }
 
 func (a *app) discover(ctx context.Context, o discoverOptions) error {
@@ -118,7 +121,7 @@ func (a *app) printRow(row host.Row, wide int, asJSON bool) error {
 		row.Err = errors.New(a.explained(row.Err))
 	}
 	if asJSON {
-		out := discovered{Server: name, Tool: row.Tool, Schema: row.Schema, Stale: row.Stale}
+		out := discovered{Server: name, Tool: row.Tool, Schema: row.Schema, Stale: row.Stale, SchemaChanged: row.SchemaChanged, Blocked: row.Blocked}
 		if row.Err != nil {
 			out.Error = row.Err.Error()
 		}
@@ -132,6 +135,8 @@ func (a *app) printRow(row host.Row, wide int, asJSON bool) error {
 		if next := nextStep(row.Err, ""); next != "" {
 			line += "; " + cleanLine(next)
 		}
+	case row.SchemaChanged:
+		line += tool + pad(toolColumn-columns(tool)) + "  (changed) " + firstLine(toolSummary(row.Schema), 200)
 	case row.Stale:
 		line += tool + pad(toolColumn-columns(tool)) + "  (last known) " + firstLine(toolSummary(row.Schema), 200)
 	default:

@@ -31,7 +31,7 @@ when it cannot be reached, the last known tools are shown and marked as such.`,
 			return a.tools(c.Context(), o)
 		},
 	}
-	c.Flags().BoolVar(&o.json, "json", false, "print the raw definitions as a JSON array")
+	c.Flags().BoolVar(&o.json, "json", false, "print the definitions as a JSON array, each with its server and whether it changed")
 	return c
 }
 
@@ -49,7 +49,7 @@ func (a *app) tools(ctx context.Context, o toolsOptions) error {
 	if o.json {
 		raw := make([]json.RawMessage, len(list.Tools))
 		for i, t := range list.Tools {
-			raw[i] = t.Definition
+			raw[i] = markedDefinition(t)
 		}
 		return a.printJSON(raw)
 	}
@@ -63,6 +63,31 @@ func (a *app) tools(ctx context.Context, o toolsOptions) error {
 	}
 	t.write(a.io.Out, a.tableWidth())
 	return nil
+}
+
+// markedDefinition is the definition of a tool with what usher knows about it. Members
+// of the server with the same names are left out: they could be taken for ours.
+func markedDefinition(t usher.Tool) []byte {
+	name := t.Server
+	if t.Account != "" {
+		name += "@" + t.Account
+	}
+	out := jsonx.AppendText([]byte(`{"server":`), name)
+	if t.SchemaChanged {
+		out = append(out, `,"schema_changed":true`...)
+	}
+	if t.Blocked {
+		out = append(out, `,"blocked":true`...)
+	}
+	for m := jsonx.Object(t.Definition); m.Next(); {
+		switch key := string(m.Key); key {
+		case "server", "schema_changed", "blocked":
+		default:
+			out = append(jsonx.AppendText(append(out, ','), key), ':')
+			out = append(out, m.Value...)
+		}
+	}
+	return append(out, '}')
 }
 
 // tableWidth is where tables are cut: only on a terminal.

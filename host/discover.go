@@ -16,7 +16,10 @@ type Row struct {
 	Tool            string // "" in a row that only says Err
 	Schema          []byte // the raw definition
 	Stale           bool   // last known: the server could not be asked now
-	Err             error
+	// SchemaChanged: the tool differs from its pin. Blocked: so it cannot be called.
+	// Both are filled in by the package that has the pins.
+	SchemaChanged, Blocked bool
+	Err                    error
 }
 
 // Discover yields the tools of many servers as they come: all are asked at once,

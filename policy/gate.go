@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -45,6 +47,9 @@ type Options struct {
 	// OnNote hears once of each tool that is new, changed, renamed or gone. It
 	// must not block. Default: they are logged only.
 	OnNote func(Key, Note)
+	// Tracer makes a span of every answer from the cache; requests to servers have
+	// theirs in upstream. Nil: none.
+	Tracer trace.Tracer
 	// Log hears warnings. Default: discard.
 	Log *slog.Logger
 }
@@ -232,6 +237,7 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 		return Result{}, err
 	}
 	if res, ok := g.lookup(&q); ok {
+		g.traceHit(ctx, &q)
 		return res, nil
 	}
 	return g.forward(ctx, &q)
@@ -279,6 +285,7 @@ func (g *Gate) do(ctx context.Context, c *Caller, k Key, req Request) (Result, e
 	q := &query{key: k, request: req, account: g.account(k), topic: topic{k.Server, req.Method, ""}}
 	q.kept = cacheable(req.Method) && req.Answer == nil
 	if res, ok := g.lookup(q); ok {
+		g.traceHit(ctx, q)
 		return res, nil
 	}
 	return g.forward(ctx, q)

@@ -23,6 +23,7 @@ type query struct {
 	// Filled by lookup.
 	marks  marks
 	keyed  bool // own and shared are set
+	missed bool // it was counted as a miss
 	own    cacheKey
 	shared cacheKey // the entry for everybody
 	stale  *cached  // an outdated list, for when the server fails
@@ -89,6 +90,7 @@ func (g *Gate) lookup(q *query) (Result, bool) {
 			q.stale = e
 		}
 	}
+	q.missed = true
 	g.cache.misses.Add(1)
 	return Result{}, false
 }
@@ -179,6 +181,9 @@ func noticed(asked *atomic.Bool, asker context.Context, answer responder) respon
 
 func (g *Gate) keep(q *query, a answer) {
 	q.account.server.declare(q.topic)
+	if !q.missed { // the first of its topic: it was not known that it can be kept
+		g.cache.misses.Add(1)
+	}
 	k := q.own
 	if a.fresh.Public {
 		k = q.shared

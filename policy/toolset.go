@@ -19,9 +19,10 @@ import (
 // Tool is a tool that may be listed. Marks stand beside the definition, never in
 // it.
 type Tool struct {
-	Server string
-	Name   string // what it is called by; differs from Own where config renames it
-	Own    string // the server's own name
+	Server  string
+	Account string // empty for the default one
+	Name    string // what it is called by; differs from Own where config renames it
+	Own     string // the server's own name
 	// Definition is what the server sent, to the byte. Do not change it.
 	Definition []byte
 	// SchemaChanged: it differs from its pin. Blocked: so it cannot be called,
@@ -153,7 +154,7 @@ func (t *toolset) allow(r *rules, k Key) *allowedTools {
 			continue // the second: a rename gave its name to another tool
 		}
 		a.tools = append(a.tools, Tool{
-			Server: k.Server, Name: name, Own: known.name, Definition: known.raw, Hidden: known.hidden,
+			Server: k.Server, Account: k.Account, Name: name, Own: known.name, Definition: known.raw, Hidden: known.hidden,
 			SchemaChanged: known.blocks(), Blocked: known.blocks() && t.mode == config.PinsBlock,
 		})
 	}
