@@ -44,7 +44,8 @@ type Options struct {
 	// Load says where configuration and state are found.
 	Load config.LoadOptions
 	// Store keeps logins, secrets, approvals, pins and the catalog, as it is given:
-	// see vault.Sealed. Nil: the store that the configuration names, by default a
+	// see vault.Sealed. With a *vault.Memory nothing at all is written to disk. Nil: the
+	// store that the configuration names, by default a
 	// sealed SQLite file in the state directory; it is closed with the Host.
 	Store vault.Store
 	// Keychain may hold the key of the store. Default: the operating system's.
@@ -307,7 +308,9 @@ func (h *Host) Close() error {
 		if h.engine != nil {
 			err = errors.Join(err, h.engine.Close())
 		}
-		err = errors.Join(err, h.rings.save(h.logDir()))
+		if _, inMemory := h.store.(*vault.Memory); !inMemory {
+			err = errors.Join(err, h.rings.save(h.logDir()))
+		}
 		if h.transport != nil {
 			h.transport.CloseIdleConnections()
 			h.public.CloseIdleConnections()
