@@ -3,12 +3,14 @@ package usher_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 
 	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -35,6 +37,29 @@ func ExampleOpen() {
 	_ = json.Unmarshal(result, &answer)
 	fmt.Println(answer.StructuredContent.Sum)
 	// Output: 42
+}
+
+// A budget for one task: whatever uses the context can call so many tools.
+func ExampleHost_Call_budget() {
+	url, stop := startMath()
+	defer stop()
+
+	h, err := usher.Open(context.Background(), &usher.Options{Config: &config.Config{}, Store: vault.NewMemory()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer h.Close()
+	ctx := policy.WithBudget(context.Background(), 1)
+	if err := h.Spawn(ctx, config.Server{Name: "math", Transport: config.TransportHTTP, URL: url}, nil); err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		_, err := h.Call(ctx, "math", "add", []byte(`{"a": 20, "b": 22}`), nil)
+		fmt.Println(errors.Is(err, policy.ErrBudget))
+	}
+	// Output:
+	// false
+	// true
 }
 
 func startMath() (url string, stop func()) {

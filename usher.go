@@ -221,7 +221,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 	h.openTrail()
 	h.gate = policy.NewGate(h.hosted, h.store, &policy.Options{
 		Config: o.Config, Hook: o.Hook, Lock: projectLock(o), OnCall: h.onCall(o), Log: o.Log,
-		Accounts: &h.accounts, Logins: &logins{h}, Tracer: o.Tracer,
+		Accounts: &h.accounts, Logins: &logins{h}, Tracer: o.Tracer, OnNote: h.pinChanged,
 	})
 	for _, srv := range o.Config.Servers {
 		if srv.Problem != nil {
@@ -246,7 +246,7 @@ func (h *Host) onCall(o *Options) func(policy.Finished) {
 			o.OnCall(f)
 		}
 		if o.Events != nil {
-			o.Events.Publish(f.Event())
+			publishCall(o.Events, f)
 		}
 	}
 }

@@ -12,6 +12,10 @@ const (
 	KindTools  Kind = "tools"
 	KindCall   Kind = "call"
 	KindLog    Kind = "log"
+
+	KindPin     Kind = "pin"
+	KindCircuit Kind = "circuit"
+	KindBudget  Kind = "budget"
 )
 
 // Event is any of the event types below. Readers tell them apart with a type
@@ -82,6 +86,35 @@ type CallFinished struct {
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
+// PinChanged says that a tool is new, or another one than was pinned.
+type PinChanged struct {
+	Header
+	Tool string `json:"tool"`
+	// Change is what happened: "new", "changed", "renamed", "removed" or
+	// "back".
+	Change string `json:"change"`
+	// From is the earlier name of a tool that was renamed.
+	From string `json:"from,omitempty"`
+}
+
+// CircuitChanged says that the circuit breaker of a server opened, so that requests
+// fail without being sent, or closed again.
+type CircuitChanged struct {
+	Header
+	Open bool `json:"open"`
+}
+
+// BudgetSpent says that a call was refused because a budget is spent.
+type BudgetSpent struct {
+	Header
+	// Scope is "dispatch" or "session"; empty for a run or a window.
+	Scope string `json:"scope,omitempty"`
+	// Shared: it is the budget of all servers together.
+	Shared bool      `json:"shared,omitempty"`
+	Limit  int64     `json:"limit"`
+	Refill time.Time `json:"refill,omitzero"`
+}
+
 // LogLine is a line a server wrote to stderr or sent as a log notification.
 // It is foreign text: whoever shows it escapes it.
 type LogLine struct {
@@ -101,6 +134,15 @@ func (ToolsChanged) Kind() Kind { return KindTools }
 
 // Kind implements [Event].
 func (CallFinished) Kind() Kind { return KindCall }
+
+// Kind implements [Event].
+func (PinChanged) Kind() Kind { return KindPin }
+
+// Kind implements [Event].
+func (CircuitChanged) Kind() Kind { return KindCircuit }
+
+// Kind implements [Event].
+func (BudgetSpent) Kind() Kind { return KindBudget }
 
 // Kind implements [Event].
 func (LogLine) Kind() Kind { return KindLog }

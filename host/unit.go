@@ -159,11 +159,20 @@ func (u *unit) settle(t ticket, v verdict, f *fault) (opened bool) {
 		}
 		u.h.count.opened.Add(1)
 		u.logOpened()
+		u.circuitChanged(true)
 		return true
 	case closed:
 		u.log(slog.LevelInfo, "the circuit is closed, the server works again")
+		u.circuitChanged(false)
 	}
 	return false
+}
+
+// circuitChanged publishes that the circuit opened or closed.
+func (u *unit) circuitChanged(opened bool) {
+	if u.h.opt.Events != nil {
+		u.h.opt.Events.Publish(event.CircuitChanged{Header: u.header(), Open: opened})
+	}
 }
 
 // down shows that there is no connection because of err, and sets the earliest time
