@@ -84,7 +84,7 @@ func openStore(ctx context.Context, o *Options, dirs config.Dirs) (store vault.S
 		return nil, nil, false, err
 	}
 	keys = vault.NewKeys(below, vault.KeyOptions{
-		Setting: set.Key, Refuse: o.Config.Usher.Problem, File: filepath.Join(dirs.State, keyFile), Keychain: o.Keychain,
+		Setting: set.Key, Refuse: o.Config.Usher.Mistaken("store", "key"), File: filepath.Join(dirs.State, keyFile), Keychain: o.Keychain,
 		Env: sys.LookupEnv, Passphrase: o.Prompt.Passphrase, Shared: sqlstore.IsPostgres(set.Store),
 	})
 	return vault.Sealed(below, keys), keys, sqlstore.IsPostgres(set.Store), nil

@@ -48,6 +48,9 @@ func (h *Host) Reread(ctx context.Context) (Reread, error) {
 		return Reread{}, fmt.Errorf("the configuration cannot be used and stays as it was: %w", err)
 	}
 	out := Reread{Notes: keepBroken(next, old)}
+	for _, m := range next.Usher.Mistakes {
+		out.Notes = append(out.Notes, m.Warning().String())
+	}
 	out.Notes = append(out.Notes, notYet(next.Usher, old.Usher)...)
 	out.Changed = h.apply(ctx, next, old)
 	return out, nil
@@ -71,6 +74,7 @@ func keepBroken(next, old *config.Config) (notes []string) {
 func notYet(next, old config.Settings) []string {
 	for _, s := range []*config.Settings{&next, &old} {
 		s.Policy, s.Budgets, s.Gateway.Profiles, s.MaxConnected, s.Problem = config.Policy{}, config.Budgets{}, nil, 0, nil
+		s.Mistakes = nil // said already
 	}
 	if reflect.DeepEqual(next, old) {
 		return nil

@@ -62,9 +62,13 @@ func (h *Host) Tokens() *gateway.Tokens {
 	return gateway.NewTokens(tokenStore{h.store, cmp.Or(h.log, slog.New(slog.DiscardHandler))})
 }
 
-// Authenticator makes what the settings say about who may come in; nil means that
-// nobody has to say who they are.
+// Authenticator makes what the settings say about authentication; nil means that clients
+// need none. Settings of gateway.auth that cannot be used are an error: their default
+// would be no authentication.
 func (h *Host) Authenticator(s config.GatewayAuth, publicURL string) (gateway.Authenticator, error) {
+	if err := h.Config().Usher.Mistaken("gateway.auth"); err != nil {
+		return nil, fmt.Errorf("the authentication of the gateway is not known: %w", err)
+	}
 	switch s.Mode {
 	case "", "none":
 		return nil, nil

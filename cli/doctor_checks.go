@@ -36,6 +36,7 @@ func (a *app) examineSelf(ctx context.Context, cfg *config.Config) (diagnosis, [
 			d.add(checkProblem, "settings", "", "%v", a.shortError(err))
 		}
 	}
+	a.examineWarnings(&d, cfg)
 	d.add(checkOK, "store", "", "can be read")
 	a.examineKey(ctx, &d)
 	peers, err := a.running(ctx, 0)
@@ -50,6 +51,22 @@ func (a *app) examineSelf(ctx context.Context, cfg *config.Config) (diagnosis, [
 		d.add(checkOK, "running", "", "pid %d, for %s", r.PID, spoken(time.Since(r.Started)))
 	}
 	return d, reports
+}
+
+// examineWarnings tells which settings have their defaults, and what else was ignored.
+func (a *app) examineWarnings(d *diagnosis, cfg *config.Config) {
+	mistakes := map[config.Warning]bool{}
+	for _, m := range cfg.Usher.Mistakes {
+		mistakes[m.Warning()] = true
+	}
+	for _, w := range cfg.Warnings {
+		status := checkNote
+		if mistakes[w] {
+			status = checkProblem
+		}
+		w.File = a.short(w.File)
+		d.add(status, "settings", "", "%s", w)
+	}
 }
 
 // examiner looks at servers.

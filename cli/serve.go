@@ -98,6 +98,9 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if cfg.Usher.Problem != nil {
 		return fmt.Errorf("the settings cannot be used, and rules may be missing: %w", cfg.Usher.Problem)
 	}
+	if err := cfg.Usher.Mistaken("gateway.http", "gateway.auth"); err != nil {
+		return fmt.Errorf("the gateway cannot be served as it is meant: %w", err)
+	}
 	g := cfg.Usher.Gateway
 	a.warnOfPassword(o.store)
 	if g.HTTP == "" {

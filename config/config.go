@@ -84,6 +84,6 @@ func withoutPlaces(s Settings) Settings {
 		return out
 	}
 	s.Policy = Policy{Allow: strip(s.Policy.Allow), Deny: strip(s.Policy.Deny)}
-	s.Problem = nil // compared by the caller: errors carry places
+	s.Problem, s.Mistakes, s.unread = nil, nil, nil // errors carry places; Problem is compared by the caller
 	return s
 }

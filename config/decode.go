@@ -19,6 +19,11 @@ import (
 type decoder struct {
 	src      *source
 	warnings []Warning
+
+	// What is wrong with settings, see judge.
+	problems []error
+	mistakes []Mistake
+	unread   error
 }
 
 // setter stores one value, or says what is wrong with it.
@@ -62,8 +67,10 @@ func (d *decoder) members(obj *hujson.Object, where string, errs *[]error) func(
 			key := m.Name.Value.(hujson.Literal).String()
 			if at, dup := first[key]; dup {
 				line, _ := d.src.position(at)
-				*errs = append(*errs, d.src.errorAt(m.Name.StartOffset,
-					"the key %s stands twice in %s, first at line %d", Visible(key), where, line))
+				twice := d.src.errorAt(m.Name.StartOffset,
+					"the key %s stands twice in %s, first at line %d", Visible(key), where, line)
+				twice.key = key
+				*errs = append(*errs, twice)
 				continue
 			}
 			first[key] = m.Name.StartOffset
@@ -196,7 +203,7 @@ func (d *decoder) boolean(what string, p *bool) setter {
 	}
 }
 
-// number reads an integer that is at least low.
+// number reads an integer and raises it to low.
 func number[T int | int64](d *decoder, what string, p *T, low T) setter {
 	return func(v hujson.Value) error {
 		l, ok := literal(v)
@@ -204,15 +211,15 @@ func number[T int | int64](d *decoder, what string, p *T, low T) setter {
 			return d.mismatch(v, what, "a number")
 		}
 		n, err := strconv.ParseInt(string(l), 10, strconv.IntSize)
-		if err != nil || T(n) < low {
+		if err != nil {
 			return d.src.errorAt(v.StartOffset, "%s must be a whole number of at least %d", what, low)
 		}
 		*p = T(n)
-		return nil
+		return d.raised(v, what, atLeast(p, low)())
 	}
 }
 
-// duration reads "90s" or a number of seconds, of at least low.
+// duration reads "90s" or a number of seconds and raises it to low.
 func (d *decoder) duration(what string, p *time.Duration, low time.Duration) setter {
 	return func(v hujson.Value) error {
 		l, ok := literal(v)
@@ -223,11 +230,8 @@ func (d *decoder) duration(what string, p *time.Duration, low time.Duration) set
 		if err != nil {
 			return d.src.errorAt(v.StartOffset, "%s: %v", what, err)
 		}
-		if dur < low {
-			return d.src.errorAt(v.StartOffset, "%s must be at least %v", what, low)
-		}
 		*p = dur
-		return nil
+		return d.raised(v, what, atLeast(p, low)())
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/tailscale/hujson"
@@ -66,37 +65,37 @@ func (d *decoder) server(name string, key, v hujson.Value, layer Layer) Server {
 func (d *decoder) serverKeys(s *Server, kind *string) map[string]setter {
 	return map[string]setter{
 		"type": d.str("type", kind), "transport": d.str("transport", kind),
-		"title":   d.str("title", &s.Title),
+		"title":   d.tuning(d.str("title", &s.Title)),
 		"command": d.template("command", &s.Command), "args": d.strs("args", &s.Args),
 		"env": d.dict("env", &s.Env), "cwd": d.template("cwd", &s.Cwd),
 		"url": d.template("url", &s.URL), "headers": d.dict("headers", &s.Headers),
 		"headersFrom": d.template("headersFrom", &s.HeadersFrom),
-		"lazy":        d.boolean("lazy", s.Lazy), "keepAlive": d.duration("keepAlive", &s.KeepAlive, 0),
-		"card": d.template("card", &s.Card),
+		"lazy":        d.tuning(d.boolean("lazy", s.Lazy)), "keepAlive": d.tuning(d.duration("keepAlive", &s.KeepAlive, 0)),
+		"card": d.tuning(orKeep(&s.Card, d.template("card", &s.Card))),
 		"supervision": d.nested("supervision", map[string]setter{
-			"circuitThreshold": number(d, "circuitThreshold", &s.Supervision.CircuitThreshold, 1),
-			"circuitReset":     d.duration("circuitReset", &s.Supervision.CircuitReset, time.Millisecond),
-			"maxRestarts":      number(d, "maxRestarts", &s.Supervision.MaxRestarts, 0),
-			"restartWindow":    d.duration("restartWindow", &s.Supervision.RestartWindow, time.Millisecond),
-			"ejectionReset":    d.duration("ejectionReset", &s.Supervision.EjectionReset, time.Millisecond),
-			"retry": d.oneOf("retry", func(v string) { s.Supervision.Retry = Retry(v) },
-				string(RetrySafe), string(RetryAlways), string(RetryNever)),
+			"circuitThreshold": d.tuning(number(d, "circuitThreshold", &s.Supervision.CircuitThreshold, 1)),
+			"circuitReset":     d.tuning(d.positive("circuitReset", &s.Supervision.CircuitReset)),
+			"maxRestarts":      d.tuning(number(d, "maxRestarts", &s.Supervision.MaxRestarts, 0)),
+			"restartWindow":    d.tuning(d.positive("restartWindow", &s.Supervision.RestartWindow)),
+			"ejectionReset":    d.tuning(d.positive("ejectionReset", &s.Supervision.EjectionReset)),
+			"retry": d.tuning(d.oneOf("retry", func(v string) { s.Supervision.Retry = Retry(v) },
+				string(RetrySafe), string(RetryAlways), string(RetryNever))),
 		}),
 		"timeouts": d.nested("timeouts", map[string]setter{
-			"connect": d.duration("timeouts.connect", &s.Timeouts.Connect, time.Millisecond),
-			"list":    d.duration("timeouts.list", &s.Timeouts.List, time.Millisecond),
-			"call":    d.duration("timeouts.call", &s.Timeouts.Call, time.Millisecond),
+			"connect": d.tuning(d.positive("timeouts.connect", &s.Timeouts.Connect)),
+			"list":    d.tuning(d.positive("timeouts.list", &s.Timeouts.List)),
+			"call":    d.tuning(d.positive("timeouts.call", &s.Timeouts.Call)),
 		}),
 		"pins":            d.oneOf("pins", func(v string) { s.Pins = v }, PinsBlock, PinsWarn, PinsOff),
 		"trust":           d.boolean("trust", &s.Trust),
-		"maxMessageBytes": number(d, "maxMessageBytes", &s.MaxMessageBytes, 1024),
+		"maxMessageBytes": d.tuning(number(d, "maxMessageBytes", &s.MaxMessageBytes, 1024)),
 		"singleton":       d.boolean("singleton", &s.Singleton),
 		"disabled":        d.boolean("disabled", &s.Disabled),
 		"tools": d.nested("tools", map[string]setter{
 			"allow": d.globs("tools.allow", &s.Tools.Allow), "deny": d.globs("tools.deny", &s.Tools.Deny),
 			"rename": d.dict("tools.rename", &s.Tools.Rename),
 		}),
-		"tags":     d.strs("tags", &s.Tags),
+		"tags":     d.tuning(d.strs("tags", &s.Tags)),
 		"oauth":    d.oauth(&s.OAuth),
 		"x-origin": d.foreign(&s.Foreign),
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,65 +11,89 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// settings reads the "usher" block into s.
-func (d *decoder) settings(v hujson.Value, layer Layer, s *Settings) []error {
+// settings reads the "usher" block into s. What is wrong goes to d.problems and
+// d.mistakes.
+func (d *decoder) settings(v hujson.Value, layer Layer, s *Settings) {
 	special := map[string]setter{
 		"policy.allow":      d.rules("policy.allow", layer, &s.Policy.Allow),
 		"policy.deny":       d.rules("policy.deny", layer, &s.Policy.Deny),
 		"budgets.servers":   d.serverBudgets(&s.Budgets),
 		"gateway.profiles":  d.profiles(&s.Gateway.Profiles),
-		"telemetry.headers": d.dict("telemetry.headers", &s.Telemetry.Headers),
+		"telemetry.headers": orKeep(&s.Telemetry.Headers, d.dict("telemetry.headers", &s.Telemetry.Headers)),
 	}
 	for _, st := range s.list() {
 		special[st.path] = d.setting(st)
 	}
-	return d.tree(v, "", special)
+	d.tree(v, "", special)
 }
 
 // tree reads an object whose setters are known by their dotted paths.
-func (d *decoder) tree(v hujson.Value, prefix string, known map[string]setter) []error {
+func (d *decoder) tree(v hujson.Value, prefix string, known map[string]setter) {
 	here := map[string]setter{}
-	for path := range known {
+	for path, set := range known {
 		rest, ok := strings.CutPrefix(path, prefix)
 		if !ok {
 			continue
 		}
 		name, _, deeper := strings.Cut(rest, ".")
 		if !deeper {
-			here[name] = known[path]
+			here[name] = func(v hujson.Value) error { d.judge(path, set(v)); return nil }
 			continue
 		}
-		here[name] = func(v hujson.Value) error { return join(d.tree(v, prefix+name+".", known)) }
+		here[name] = func(v hujson.Value) error { d.tree(v, prefix+name+".", known); return nil }
 	}
-	return d.object(v, strings.TrimSuffix("usher."+prefix, "."), here)
+	where := strings.TrimSuffix("usher."+prefix, ".")
+	for _, err := range d.object(v, where, here) { // no object at all, or a key that stands twice
+		path := prefix
+		if e, ok := errors.AsType[*Error](err); ok && e.key != "" {
+			path += e.key
+		}
+		d.judge(strings.TrimSuffix(path, "."), err)
+	}
 }
 
+// setting reads one value; a wrong one leaves what was there before.
 func (d *decoder) setting(st setting) setter {
+	switch p := st.value.(type) {
+	case *string:
+		return orKeep(p, d.checked(st, d.template(st.path, p)))
+	case *[]string:
+		return orKeep(p, d.checked(st, d.strs(st.path, p)))
+	case *bool:
+		return orKeep(p, d.checked(st, d.boolean(st.path, p)))
+	case *int:
+		return orKeep(p, d.checked(st, d.text(st)))
+	case *int64:
+		return orKeep(p, d.checked(st, d.text(st)))
+	case *float64:
+		return orKeep(p, d.checked(st, d.text(st)))
+	case *time.Duration:
+		return orKeep(p, d.checked(st, d.text(st)))
+	}
+	return func(v hujson.Value) error { return d.mismatch(v, st.path, "something else") }
+}
+
+// checked applies the check of a setting to what set has read.
+func (d *decoder) checked(st setting, set setter) setter {
 	return func(v hujson.Value) error {
-		var err error
-		switch p := st.value.(type) {
-		case *string:
-			err = d.template(st.path, p)(v)
-		case *[]string:
-			err = d.strs(st.path, p)(v)
-		case *bool:
-			err = d.boolean(st.path, p)(v)
-		default:
-			l, ok := literal(v)
-			if _, isDuration := p.(*time.Duration); !ok || l.Kind() != '0' && !(isDuration && l.Kind() == '"') {
-				return d.mismatch(v, st.path, "a number")
-			}
-			err = parseSetting(st.value, l.String())
-			if err != nil {
-				return d.src.errorAt(v.StartOffset, "%s: %v", st.path, err)
-			}
+		if err := set(v); err != nil || st.check == nil {
+			return err
 		}
-		if err == nil && st.check != nil {
-			if bad := st.check(); bad != nil {
-				return d.src.errorAt(v.StartOffset, "%s %v", st.path, bad)
-			}
+		return d.raised(v, st.path, st.check())
+	}
+}
+
+// text reads numbers and durations as the environment gives them.
+func (d *decoder) text(st setting) setter {
+	return func(v hujson.Value) error {
+		l, ok := literal(v)
+		if _, isDuration := st.value.(*time.Duration); !ok || l.Kind() != '0' && !(isDuration && l.Kind() == '"') {
+			return d.mismatch(v, st.path, "a number")
 		}
-		return err
+		if err := parseSetting(st.value, l.String()); err != nil {
+			return d.src.errorAt(v.StartOffset, "%s: %v", st.path, err)
+		}
+		return nil
 	}
 }
 
@@ -113,8 +138,9 @@ func splitList(text string) []string {
 	return out
 }
 
-// override sets one setting from text; origin stands in the rules it makes.
-func (s *Settings) override(path, text string, origin Origin) error {
+// override sets one setting from text; origin stands in the rules it makes. raised says
+// that the value was too low and what is used, or is empty.
+func (s *Settings) override(path, text string, origin Origin) (raised string, err error) {
 	var rules *[]Rule
 	switch path {
 	case "policy.allow":
@@ -126,29 +152,31 @@ func (s *Settings) override(path, text string, origin Origin) error {
 		var list []Rule
 		for _, pattern := range splitList(text) {
 			if err := CheckRule(pattern); err != nil {
-				return err
+				return "", err
 			}
 			list = append(list, Rule{Pattern: pattern, Origin: origin})
 		}
 		*rules = list
-		return nil
+		return "", nil
 	}
 	i := slices.IndexFunc(s.list(), func(st setting) bool { return st.path == path })
 	if i < 0 {
-		return fmt.Errorf("there is no setting %s%s", Visible(path), didYouMean(path, SettingPaths()))
+		return "", fmt.Errorf("there is no setting %s%s", Visible(path), didYouMean(path, SettingPaths()))
 	}
 	next := *s
 	st := next.list()[i]
 	if err := parseSetting(st.value, text); err != nil {
-		return err
+		return "", err
 	}
 	if st.check != nil {
-		if err := st.check(); err != nil {
-			return err
-		}
+		raised, err = raise(path, st.check())
 	}
+	if err != nil {
+		return "", err
+	}
+	next.replaced(path)
 	*s = next
-	return nil
+	return raised, nil
 }
 
 // CheckRule says what is wrong with a rule, or returns nil. A rule is a glob
@@ -202,8 +230,8 @@ func (d *decoder) serverBudgets(p *Budgets) setter {
 		for name, m := range d.members(obj, "budgets.servers", &errs) {
 			b := Budget{Window: time.Hour}
 			errs = append(errs, d.object(m.Value, "budgets.servers."+name, map[string]setter{
-				"run":    number(d, "run", &b.Run, 0),
-				"calls":  number(d, "calls", &b.Calls, 0),
+				"run":    d.count("run", &b.Run),
+				"calls":  d.count("calls", &b.Calls),
 				"window": d.duration("window", &b.Window, time.Second),
 			})...)
 			out[name] = b
@@ -219,10 +247,11 @@ func (d *decoder) profiles(p *map[string]Profile) setter {
 		if !ok {
 			return d.mismatch(v, "gateway.profiles", "an object")
 		}
-		var errs []error
+		var twice []error
 		out := map[string]Profile{}
-		for name, m := range d.members(obj, "gateway.profiles", &errs) {
+		for name, m := range d.members(obj, "gateway.profiles", &twice) {
 			var pr Profile
+			var errs []error
 			errs = append(errs, d.object(m.Value, "profile "+Visible(name), map[string]setter{
 				"servers": d.globs("servers", &pr.Servers), "tools": d.strs("tools", &pr.Tools),
 			})...)
@@ -234,9 +263,11 @@ func (d *decoder) profiles(p *map[string]Profile) setter {
 			if err := CheckName(name); err != nil {
 				errs = append(errs, d.src.errorAt(m.Name.StartOffset, "profile: %v", err))
 			}
-			out[name] = pr
+			if d.judge("gateway.profiles."+name, join(errs)); len(errs) == 0 {
+				out[name] = pr // a wrong one selects nothing, as one that is not there
+			}
 		}
 		*p = out
-		return join(errs)
+		return join(twice)
 	}
 }

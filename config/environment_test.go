@@ -36,8 +36,8 @@ func TestEnvironmentOverrides(t *testing.T) {
 	}
 
 	w.env = map[string]string{"USHER_BULK_CONCURRENCY": "many"}
-	if c := w.load(); c.Usher.Problem == nil || !strings.Contains(c.Usher.Problem.Error(), "USHER_BULK_CONCURRENCY") || c.Usher.Bulk.Concurrency != 2 {
-		t.Errorf("bad variable: %v, %d", c.Usher.Problem, c.Usher.Bulk.Concurrency)
+	if c := w.load(); c.Usher.Problem != nil || len(c.Usher.Mistakes) != 1 || !strings.Contains(c.Usher.Mistakes[0].Err.Error(), "USHER_BULK_CONCURRENCY") || c.Usher.Bulk.Concurrency != 2 {
+		t.Errorf("bad variable: %v, %v, %d", c.Usher.Problem, c.Usher.Mistakes, c.Usher.Bulk.Concurrency)
 	}
 	if _, err := Load(LoadOptions{System: w.system(), Overrides: map[string]string{"bulk.concurency": "5"}}); err == nil ||
 		!strings.Contains(err.Error(), `did you mean "bulk.concurrency"?`) {

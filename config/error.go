@@ -18,6 +18,8 @@ type Error struct {
 	Excerpt string // the line and a caret under the column, or empty
 	Hint    string // what to do about it, or empty
 	Err     error  // the cause, or nil
+
+	key string // the key that stands twice, or empty
 }
 
 // Error gives one line, as compilers do: file:line:column: message.

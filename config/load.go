@@ -73,9 +73,11 @@ func Load(opt LoadOptions) (*Config, error) {
 	l.files(opt, sys)
 	l.environment(sys)
 	for _, path := range slices.Sorted(maps.Keys(opt.Overrides)) {
-		if err := l.cfg.Usher.override(path, opt.Overrides[path], Origin{File: "flag " + path}); err != nil {
+		raised, err := l.cfg.Usher.override(path, opt.Overrides[path], Origin{File: "flag " + path})
+		if err != nil {
 			return l.cfg, fmt.Errorf("set %s: %w", path, err)
 		}
+		l.warn(raised)
 	}
 	l.finish()
 	return l.cfg, l.unusable()
@@ -143,6 +145,7 @@ func (l *loader) file(path string, layer Layer) {
 	f.Err = err
 	if err != nil && layer != LayerProject {
 		l.blame(err)
+		l.cfg.Usher.unread = errors.Join(l.cfg.Usher.unread, err)
 	}
 	l.cfg.Files = append(l.cfg.Files, f)
 }
@@ -182,14 +185,26 @@ func (l *loader) decode(src *source, layer Layer) (int, error) {
 
 func (l *loader) settings(d *decoder, v hujson.Value, layer Layer) {
 	if layer != LayerProject {
-		if errs := d.settings(v, layer, &l.cfg.Usher); len(errs) > 0 {
-			l.blame(join(errs))
+		d.settings(v, layer, &l.cfg.Usher)
+		if len(d.problems) > 0 {
+			l.blame(join(d.problems))
+		}
+		if d.unread != nil {
+			l.cfg.Usher.unread = errors.Join(l.cfg.Usher.unread, d.unread)
+		}
+		l.cfg.Usher.Mistakes = append(l.cfg.Usher.Mistakes, d.mistakes...)
+		for _, m := range d.mistakes {
+			d.warnings = append(d.warnings, m.Warning())
 		}
 		return
 	}
 	// Somebody else wrote it: it may forbid, not allow, and not redirect.
 	theirs := DefaultSettings()
-	for _, err := range d.settings(v, layer, &theirs) {
+	d.settings(v, layer, &theirs)
+	for _, m := range d.mistakes {
+		d.problems = append(d.problems, m.Err)
+	}
+	for _, err := range d.problems {
 		d.warnings = append(d.warnings, Warning{Msg: err.Error()})
 	}
 	l.cfg.Usher.Policy.Deny = append(l.cfg.Usher.Policy.Deny, theirs.Policy.Deny...)
@@ -221,9 +236,30 @@ func (l *loader) environment(sys System) {
 		if !ok {
 			continue
 		}
-		if err := l.cfg.Usher.override(path, text, Origin{File: "environment variable " + name}); err != nil {
-			l.blame(fmt.Errorf("environment variable %s: %w", name, err))
+		raised, err := l.cfg.Usher.override(path, text, Origin{File: "environment variable " + name})
+		if raised != "" {
+			l.warn("environment variable " + name + ": " + raised)
 		}
+		if err != nil {
+			l.variable(path, fmt.Errorf("environment variable %s: %w", name, err))
+		}
+	}
+}
+
+// variable records that the value of a variable cannot be used.
+func (l *loader) variable(path string, err error) {
+	if failsClosed(path) {
+		l.blame(err)
+		return
+	}
+	m := Mistake{Path: path, Err: err}
+	l.cfg.Usher.Mistakes = append(l.cfg.Usher.Mistakes, m)
+	l.cfg.Warnings = append(l.cfg.Warnings, m.Warning())
+}
+
+func (l *loader) warn(text string) {
+	if text != "" {
+		l.cfg.Warnings = append(l.cfg.Warnings, Warning{Msg: text})
 	}
 }
 

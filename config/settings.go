@@ -28,10 +28,15 @@ type Settings struct {
 	Gateway      Gateway
 	Audit        Audit
 	Telemetry    Telemetry
-	// Problem is non-nil when settings of a trusted file, or from the
-	// environment, could not be read. Rules may be missing then, so whoever
-	// enforces them has to refuse rather than go on with defaults.
+	// Problem is non-nil when rules or budgets of a trusted file, or of the
+	// environment, could not be read, or a whole file. Rules may be missing then,
+	// so the code that enforces them has to refuse rather than use defaults.
 	Problem error
+	// Mistakes are the other settings that could not be used and have their
+	// defaults. They are in [Config].Warnings too.
+	Mistakes []Mistake
+
+	unread error // a trusted file, or all of its settings, that could not be read
 }
 
 // Budget bounds calls. Zero means no bound.
@@ -164,7 +169,7 @@ func (s *Settings) list() []setting {
 		{"budgets.perServer.calls", &b.PerServer.Calls, atLeast(&b.PerServer.Calls, 0)},
 		{"budgets.perServer.window", &b.PerServer.Window, atLeast(&b.PerServer.Window, time.Second)},
 		{"bulk.concurrency", &s.Bulk.Concurrency, atLeast(&s.Bulk.Concurrency, 1)},
-		{"bulk.prepareTimeout", &s.Bulk.PrepareTimeout, atLeast(&s.Bulk.PrepareTimeout, time.Millisecond)},
+		{"bulk.prepareTimeout", &s.Bulk.PrepareTimeout, aboveZero(&s.Bulk.PrepareTimeout)},
 		{"gateway.http", &g.HTTP, nil},
 		{"gateway.publicUrl", &g.PublicURL, func() error { return checkOptionalURL(g.PublicURL) }},
 		{"gateway.peerUrl", &g.PeerURL, func() error { return checkOptionalURL(g.PeerURL) }},
@@ -252,7 +257,7 @@ func (s Settings) Resolve(ctx context.Context, r Lookup, dir string) (Settings, 
 func atLeast[T int | int64 | time.Duration](p *T, low T) func() error {
 	return func() error {
 		if *p < low {
-			return fmt.Errorf("must be at least %v", low)
+			return &lowError{floor: fmt.Sprint(low), raise: func() { *p = low }}
 		}
 		return nil
 	}

@@ -100,6 +100,10 @@ func TestServerMistakes(t *testing.T) {
 			b.WriteString(e.Detail() + "\n")
 		}
 	}
+	for _, w := range c.Warnings {
+		w.File = "mcp.json"
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
 	if strings.Contains(b.String(), "hunter2") {
 		t.Error("a password shows")
 	}

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -115,6 +116,9 @@ func choices(path, file string) string {
 	}
 	if err == nil && len(cfg.Servers) > 0 {
 		err = cfg.Servers[0].Problem
+	}
+	if err == nil && len(cfg.Warnings) > 0 {
+		err = errors.New(cfg.Warnings[0].Msg)
 	}
 	if err == nil || !strings.Contains(err.Error(), path[strings.LastIndexByte(path, '.')+1:]) {
 		return ""
