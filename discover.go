@@ -3,17 +3,21 @@ package usher
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/usher-mcp/usher/host"
 )
 
-// Discover yields the tools of all servers as they come: one row a tool, or one
+// Discover yields the tools of all servers, or of those named, as they come: one row a tool, or one
 // with the reason why a server has none to show. Tools that differ from their pins are
 // marked. Servers that policy would not start are left out, and so are tools that it
 // forbids.
-func (h *Host) Discover(ctx context.Context) iter.Seq[host.Row] {
+func (h *Host) Discover(ctx context.Context, servers ...string) iter.Seq[host.Row] {
 	var keys []host.Key
 	for _, name := range h.hosted.Names() {
+		if len(servers) > 0 && !slices.Contains(servers, name) {
+			continue
+		}
 		k := host.Key{Principal: h.principal, Server: name}
 		if srv, ok := h.hosted.Server(name); ok && !srv.Disabled && h.gate.Allowed(ctx, h.caller(), k, "") == nil {
 			keys = append(keys, k)

@@ -103,7 +103,7 @@ func (h *Host) apply(ctx context.Context, next, old *config.Config) []string {
 		h.gate.Forget(name)
 	}
 	if s := h.surface.Load(); s != nil {
-		s.Reconfigured(changed, profiles(next.Usher.Gateway))
+		s.Reconfigured(changed, profiles(next))
 	}
 	return changed
 }

@@ -199,3 +199,30 @@ func TestWatch(t *testing.T) {
 		}
 	})
 }
+
+// TestProfilesSelectByTag: a profile has the servers with its tags, also those that get
+// them while the host runs.
+func TestProfilesSelectByTag(t *testing.T) {
+	const text = `{"mcpServers": {
+		"a": {"command": "x", "tags": ["work"]}, "b": {"command": "x", "tags": [%s]}, "c": {"command": "x"}
+	}, "usher": {"gateway": {"profiles": {"office": {"tags": ["work"]}}}}}`
+	f := openFiled(t, fmt.Sprintf(text, ""))
+	if diff := cmp.Diff([]string{"a"}, profiles(f.Config())["office"].Servers); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	f.write(fmt.Sprintf(text, `"work"`))
+	f.reread()
+	if diff := cmp.Diff([]string{"a", "b"}, profiles(f.Config())["office"].Servers); diff != "" {
+		t.Errorf("after the reread (-want +got):\n%s", diff)
+	}
+}
+
+// TestRereadWithAMistake: a wrong setting is told, and the rest of the file is applied.
+func TestRereadWithAMistake(t *testing.T) {
+	f := openFiled(t, `{"mcpServers": {}}`)
+	f.write(`{"mcpServers": {"a": {"command": "x"}}, "usher": {"bulk": {"concurrency": "x"}}}`)
+	got := f.reread()
+	if len(got.Changed) != 1 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "mcp.json:1:") || !strings.Contains(got.Notes[0], "bulk.concurrency must be a number") {
+		t.Errorf("%+v", got)
+	}
+}

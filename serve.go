@@ -21,7 +21,7 @@ func (h *Host) Surface() *surface.Surface {
 		s := h.Config().Usher.Gateway
 		opt := &surface.Options{
 			Mode: s.Surface, TokenBudget: s.TokenBudget,
-			Separator: s.Separator, Profiles: profiles(s), Version: h.clientVersion, Events: h.bus, Log: h.log,
+			Separator: s.Separator, Profiles: profiles(h.Config()), Version: h.clientVersion, Events: h.bus, Log: h.log,
 		}
 		h.surface.Store(surface.New(h.gate, opt))
 		states := h.bus.Subscribe(0)
@@ -30,10 +30,12 @@ func (h *Host) Surface() *surface.Surface {
 	return h.surface.Load()
 }
 
-func profiles(g config.Gateway) map[string]surface.Profile {
-	out := make(map[string]surface.Profile, len(g.Profiles))
-	for name, p := range g.Profiles {
-		out[name] = surface.Profile(p)
+func profiles(cfg *config.Config) map[string]surface.Profile {
+	all := cfg.Usher.Gateway.Profiles
+	out := make(map[string]surface.Profile, len(all))
+	for name, p := range all {
+		p = cfg.Profile(p)
+		out[name] = surface.Profile{Servers: p.Servers, Tools: p.Tools}
 	}
 	return out
 }

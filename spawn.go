@@ -90,7 +90,7 @@ func (h *Host) unconfigure(name string) {
 func (h *Host) SetHook(hook policy.Hook) {
 	h.gate.SetHook(hook)
 	if s := h.surface.Load(); s != nil {
-		s.Reconfigured(h.hosted.Names(), profiles(h.Config().Usher.Gateway))
+		s.Reconfigured(h.hosted.Names(), profiles(h.Config()))
 	}
 }
 

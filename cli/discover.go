@@ -17,6 +17,7 @@ import (
 
 type discoverOptions struct {
 	timeout time.Duration
+	tags    []string
 	json    bool
 }
 
@@ -31,10 +32,12 @@ What was found is kept: usher search and usher tools need no connection then.
 Exit codes: 0 all answered, 1 some failed, 10 some need a login or an approval.`,
 		Example: `  usher discover
   usher discover --timeout 10s
+  usher discover --tag work
   usher discover --json | jq -r 'select(.error) | .server'`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.discover(c.Context(), o) },
 	}
 	c.Flags().DurationVar(&o.timeout, "timeout", 0, "give up on those that have not answered by then, e.g. 10s (default: each server's own timeouts)")
+	a.tagFlag(c, &o.tags)
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line")
 	return c
 }
@@ -59,6 +62,12 @@ func (a *app) discover(ctx context.Context, o discoverOptions) error {
 	if err != nil {
 		return err
 	}
+	var names []string
+	if len(o.tags) > 0 {
+		if names, err = tagged(h.Config(), o.tags, anyServer); err != nil {
+			return err
+		}
+	}
 	asking := ctx
 	if o.timeout > 0 {
 		var stop context.CancelFunc
@@ -67,7 +76,7 @@ func (a *app) discover(ctx context.Context, o discoverOptions) error {
 	}
 	t := tally{tools: map[string]int{}}
 	wide := nameColumn(h.Config())
-	for row := range h.Discover(asking) {
+	for row := range h.Discover(asking, names...) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -79,7 +88,7 @@ func (a *app) discover(ctx context.Context, o discoverOptions) error {
 			return err
 		}
 	}
-	for _, f := range brokenServers(h.Config()) {
+	for _, f := range brokenServers(h.Config(), names) {
 		t.add(f)
 		if err := a.printRow(f, wide, o.json); err != nil {
 			return err
@@ -89,11 +98,11 @@ func (a *app) discover(ctx context.Context, o discoverOptions) error {
 	return t.err()
 }
 
-// brokenServers are those that cannot be asked at all.
-func brokenServers(cfg *config.Config) []host.Row {
+// brokenServers are those that cannot be asked at all, of all or of those named.
+func brokenServers(cfg *config.Config, names []string) []host.Row {
 	var out []host.Row
 	for _, s := range cfg.Servers {
-		if s.Problem != nil {
+		if s.Problem != nil && (len(names) == 0 || slices.Contains(names, s.Name)) {
 			out = append(out, host.Row{Server: s.Name, Err: fmt.Errorf("broken: %w", s.Problem)})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 type listOptions struct {
 	names   []string
+	tags    []string
 	resolve bool
 	long    bool
 	json    bool
@@ -41,6 +42,7 @@ approve), broken (with the reason). Broken files and entries make the exit code
 			return a.listRun(c.Context(), o)
 		},
 	}
+	a.tagFlag(c, &o.tags)
 	c.Flags().BoolVar(&o.resolve, "resolve", false, "fill in placeholders and show all values, credentials too")
 	c.Flags().BoolVarP(&o.long, "long", "l", false, "show every field")
 	c.Flags().BoolVar(&o.ok, "ok", false, "leave out what is broken")
@@ -55,6 +57,15 @@ func (a *app) listRun(ctx context.Context, o listOptions) error {
 	}
 	if err := known(cfg, o.names); err != nil {
 		return err
+	}
+	if len(o.tags) > 0 {
+		if len(o.names) > 0 {
+			return usagef("usher list NAME…, or usher list --tag TAG", "names and --tag exclude each other")
+		}
+		if o.names = cfg.Tagged(o.tags...); len(o.names) == 0 {
+			_, err := tagged(cfg, o.tags, anyServer)
+			return err
+		}
 	}
 	if !o.json {
 		a.warn(cfg)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/config"
 )
 
@@ -18,6 +19,7 @@ type loginOptions struct {
 	device, paste, browser, noBrowser bool
 	all, missing, expired             bool
 	scopes                            []string
+	tags                              []string
 	wait                              time.Duration
 	json                              bool
 	courier                           []string // the command that reaches the far machine
@@ -37,6 +39,8 @@ With --all, --missing or --expired every server (or those named) is logged in at
 once: one local page lists the consents, grouped by who asks for them, and a board
 shows how far each is.
 
+With --tag it is those with the tag, and --missing unless another is given.
+
 With --courier the logins are those of another machine, and the browser is here:
 everything after it is the command that reaches that machine, up to the end or to a
 -- that is followed by servers. Only what a browser sees goes over the line; tokens
@@ -45,6 +49,7 @@ stay on the machine they are for.
 Nothing is lost by Ctrl-C: a login that waits can be finished later.
 Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 		Example: `  usher login --missing              all that have no login yet
+  usher login --tag work             those of them that have the tag work
   usher login linear
   usher login linear@work
   usher login fly --device           a code on another screen
@@ -56,6 +61,9 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.accounts = args
 			mode, many, err := loginMode(o)
+			if len(o.tags) > 0 && !many {
+				mode, many = bulk.ModeMissing, true
+			}
 			switch {
 			case o.far:
 				return a.courierFar(c.Context())
@@ -80,6 +88,7 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 	f.BoolVar(&o.browser, "browser", false, "open a browser on this machine")
 	f.BoolVar(&o.noBrowser, "no-browser", false, "print the address and wait for the answer, also pasted")
 	f.StringSliceVar(&o.scopes, "scope", nil, "ask for these `scopes` too")
+	a.tagFlag(c, &o.tags)
 	f.DurationVar(&o.wait, "wait", 5*time.Minute, "how long to wait for a person")
 	f.BoolVar(&o.json, "json", false, "print one JSON object per step")
 	f.StringArrayVar(&o.courier, "courier", nil, "log in on the machine that this `command…` reaches, with the browser here")
@@ -87,6 +96,7 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 	f.BoolVar(&o.far, "courier-far", false, "be the far end of --courier, on standard input and output")
 	_ = f.MarkHidden("courier-far") // it exists
 	c.MarkFlagsMutuallyExclusive("device", "paste", "browser", "no-browser")
+	c.MarkFlagsMutuallyExclusive("tag", "courier") // the tags would be the other machine's
 	return c
 }
 

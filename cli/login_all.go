@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/usher-mcp/usher/auth"
@@ -26,6 +27,13 @@ func (a *app) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode) err
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
+	}
+	if len(o.tags) > 0 {
+		names, err := tagged(h.Config(), o.tags, canLogIn)
+		if err != nil {
+			return err
+		}
+		o.accounts = append(o.accounts, slices.DeleteFunc(names, func(n string) bool { return slices.Contains(o.accounts, n) })...)
 	}
 	targets, err := h.LoginTargets(ctx, o.accounts)
 	if err != nil {

@@ -13,24 +13,36 @@ import (
 
 type toolsOptions struct {
 	server string
+	tags   []string
 	json   bool
 }
 
 func newCmdTools(a *app) *cobra.Command {
 	var o toolsOptions
 	c := &cobra.Command{
-		Use: "tools SERVER", Short: "List the tools of a server", GroupID: "use", Args: exactly(1),
+		Use: "tools [SERVER]", Short: "List the tools of a server", GroupID: "use", Args: between(0, 1),
 		Long: `List the tools of a server, one line each. The server is connected to if need be;
-when it cannot be reached, the last known tools are shown and marked as such.`,
+when it cannot be reached, the last known tools are shown and marked as such.
+
+With --tag the tools of every server with that tag are listed, as SERVER/TOOL; with
+--json they are one object a server, with its tools or with its error.`,
 		Example: `  usher tools github
   usher tools linear@work
+  usher tools --tag work
   usher tools github --json | jq '.[].name'`,
 		ValidArgsFunction: a.completeServers(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case (len(args) == 1) == (len(o.tags) > 0):
+				return usagef("usher tools SERVER, or usher tools --tag TAG", "%s needs a server or a tag", c.CommandPath())
+			case len(args) == 0:
+				return a.toolsTagged(c.Context(), o)
+			}
 			o.server = args[0]
 			return a.tools(c.Context(), o)
 		},
 	}
+	a.tagFlag(c, &o.tags)
 	c.Flags().BoolVar(&o.json, "json", false, "print the definitions as a JSON array, each with its server and whether it changed")
 	return c
 }
@@ -88,6 +100,54 @@ func markedDefinition(t usher.Tool) []byte {
 		}
 	}
 	return append(out, '}')
+}
+
+// taggedTools is what one server with a tag offers, with --json.
+type taggedTools struct {
+	Server string            `json:"server"`
+	Tools  []json.RawMessage `json:"tools,omitempty"`
+	Stale  bool              `json:"stale,omitempty"`
+	Error  string            `json:"error,omitempty"`
+}
+
+// toolsTagged lists the tools of the servers with a tag, one server after another.
+func (a *app) toolsTagged(ctx context.Context, o toolsOptions) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	names, err := tagged(h.Config(), o.tags, anyServer)
+	if err != nil {
+		return err
+	}
+	out, failed := []taggedTools{}, false
+	t := table{head: []string{"TOOL", "", "DESCRIPTION"}}
+	for _, name := range names {
+		list, err := h.Tools(ctx, name)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		row := taggedTools{Server: name, Stale: list.Stale}
+		if err != nil {
+			failed, row.Error = true, a.explained(err)
+			a.report(err)
+		}
+		a.staleNote(name, list)
+		for _, tool := range list.Tools {
+			row.Tools = append(row.Tools, markedDefinition(tool))
+			t.add(clean(name+"/"+tool.Name), toolMarks(tool), firstLine(toolSummary(tool.Definition), 200))
+		}
+		out = append(out, row)
+	}
+	if !o.json {
+		t.write(a.io.Out, a.tableWidth())
+	} else if err := a.printJSON(out); err != nil {
+		return err
+	}
+	if failed {
+		return &silent{exitError}
+	}
+	return nil
 }
 
 // tableWidth is where tables are cut: only on a terminal.

@@ -253,7 +253,7 @@ func (d *decoder) profiles(p *map[string]Profile) setter {
 			var pr Profile
 			var errs []error
 			errs = append(errs, d.object(m.Value, "profile "+Visible(name), map[string]setter{
-				"servers": d.globs("servers", &pr.Servers), "tools": d.strs("tools", &pr.Tools),
+				"servers": d.globs("servers", &pr.Servers), "tools": d.strs("tools", &pr.Tools), "tags": d.strs("tags", &pr.Tags),
 			})...)
 			for _, rule := range pr.Tools {
 				if err := CheckRule(rule); err != nil {

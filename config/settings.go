@@ -100,10 +100,12 @@ type GatewayAuth struct {
 	Scopes   []string
 }
 
-// Profile is a named selection of servers and of tools ("server/tool" globs).
+// Profile is a named selection of servers, of tools ("server/tool" globs), and of the
+// servers that have one of the tags.
 type Profile struct {
 	Servers []string
 	Tools   []string
+	Tags    []string
 }
 
 // Audit says whether calls are written to the audit trail, and how long they stay
