@@ -116,6 +116,7 @@ type Host struct {
 	transport *upstream.Transport // nil when it belongs to the caller
 	public    *upstream.Transport // for what nobody approved; nil as above
 	carriers  struct{ any, public http.RoundTripper }
+	plain     http.RoundTripper // without credentials, see Card
 	rings     rings
 	called    activity
 	closing   sync.Once
@@ -183,6 +184,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		h.transport, h.public = upstream.NewTransport(), upstream.NewPublicTransport()
 		rt = h.transport
 	}
+	h.plain = rt
 	h.engine = auth.New(h.store, &auth.Options{Events: h.bus, Log: o.Log, PublicOnly: h.publicOnly})
 	h.carriers.any = h.engine.Transport(rt)
 	h.carriers.public = h.carriers.any

@@ -34,7 +34,7 @@ type app struct {
 func (a *app) commands(root *cobra.Command) {
 	root.AddCommand(
 		newCmdLogin(a), newCmdLogout(a), newCmdAuth(a), newCmdServe(a), newCmdConsole(a), newCmdToken(a), newCmdSurface(a),
-		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdSearch(a), newCmdDiscover(a), newCmdDemo(a), newCmdFake(), newCmdTorture(a), newCmdTortureChild(),
+		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdSearch(a), newCmdDiscover(a), newCmdCard(a), newCmdDemo(a), newCmdFake(), newCmdTorture(a), newCmdTortureChild(),
 		newCmdStatus(a), newCmdDoctor(a), newCmdLogs(a), newCmdAudit(a), newCmdReload(a), newCmdStop(a), newCmdHold(a),
 		newCmdPins(a),
 		newCmdAdd(a), newCmdRemove(a), newCmdList(a), newCmdApprove(a),

@@ -83,6 +83,23 @@ func (s Server) Resolve(ctx context.Context, r Lookup) (Server, error) {
 	return out, out.checkResolved()
 }
 
+// ResolveCard fills in the placeholders of Card alone: the result is an http or https
+// URL, or an absolute path.
+func (s Server) ResolveCard(ctx context.Context, r Lookup) (string, error) {
+	rs := resolver{Lookup: r, ctx: ctx, server: s, base: filepath.Dir(s.Origin.File)}
+	at, err := rs.expand("card", s.Card)
+	if err != nil {
+		return "", err
+	}
+	if strings.Contains(at, "://") {
+		if err := checkURL(at); err != nil {
+			return "", &PlaceholderError{Server: s.Name, Field: "card", Reason: err.Error()}
+		}
+		return at, nil
+	}
+	return rs.path("card", at, s.BaseDir())
+}
+
 // BaseDir is the directory that a relative cwd starts from: the project for a
 // project file, else the directory of the file. It is empty for servers made
 // by a program.

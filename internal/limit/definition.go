@@ -23,6 +23,14 @@ const (
 	RelistInterval  = 2 * time.Second
 )
 
+// Limits on a server card, which is read before the server is connected to.
+const (
+	CardBytes   = 1 << 20
+	CardTime    = 10 * time.Second
+	CardTools   = 1_000
+	CardRemotes = 16
+)
+
 // MethodSize limits the name of a method.
 const MethodSize = 128
 
@@ -34,6 +42,10 @@ func definitionRows() []Row {
 		{"DefinitionValues", "server", "members and elements of one definition", DefinitionValues, "", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
 		{"NameSize", "server", "name of a tool or prompt", NameSize, "bytes", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
 		{"URISize", "server", "URI of a resource or template", URISize, "bytes", leftOut, "upstream.TestLongAddressesAreLeftOut"},
+		{"CardBytes", "server", "size of a server card", CardBytes, "bytes", "the card is not used", "usher.TestCardIsBounded"},
+		{"CardTime", "server", "time to fetch a server card", CardTime, "", "the card is not used", "usher.TestCardIsBounded"},
+		{"CardTools", "server", "tools that a server card announces", CardTools, "", "further ones are counted and left out", "config.TestCardLists"},
+		{"CardRemotes", "server", "addresses that a server card names", CardRemotes, "", "further ones are left out", "config.TestCardLists"},
 		{"PinnedTools", "server", "tools pinned for one server", PinnedTools, "", "further tools are blocked: they have no pin", "policy.TestPinsOfOneServerAreLimited"},
 		{"NotesPerList", "server", "log lines and events about one list", NotesPerList, "", "the rest is one line with their count", "policy.TestNotesOfOneListAreLimited"},
 		{"Templates", "server", "resource templates of one server that addresses are compared with", Templates, "", "further templates are listed and not compared with", "surface.TestTemplatesAreLimited"},
