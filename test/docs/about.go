@@ -34,7 +34,7 @@ var aboutSettings = map[string]string{
 	"gateway.auth.issuer":        "issuer of the tokens",
 	"gateway.auth.audience":      "audience that tokens must have",
 	"gateway.auth.scopes":        "scopes that tokens must have",
-	"gateway.profiles":           "named selections: `{\"review\": {\"servers\": [\"github\"], \"tools\": [\"github/get_*\"]}}`",
+	"gateway.profiles":           "named selections: `{\"review\": {\"servers\": [\"github\"], \"tools\": [\"github/get_*\"], \"tags\": [\"work\"]}}`",
 	"audit.enabled":              "write every call to the audit trail: who, which tool, a hash of the arguments, how it ended",
 	"audit.keep":                 "how long it stays there; 0 is for ever",
 	"telemetry.endpoint":         "address of an OTLP collector for traces and metrics; empty is off",
