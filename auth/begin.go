@@ -111,6 +111,7 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 		return nil, fmt.Errorf("log in to %s: the authorization server %s does not advertise PKCE with S256 (code_challenge_methods_supported), so its codes could be stolen; ask its operator",
 			a, hostOf(b.p.bind()))
 	}
+	defer e.listener.hold()()
 	if b.to, err = e.redirectFor(ctx, srv, b.opt); err != nil {
 		return nil, err
 	}

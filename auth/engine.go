@@ -87,6 +87,7 @@ func New(store vault.Store, options *Options) *Engine {
 	e.life, e.stop = context.WithCancel(context.Background())
 	e.listener.take = func(w http.ResponseWriter, r *http.Request) { e.callback(w, r, "") }
 	e.listener.spawn = e.spawn
+	e.listener.idle, e.listener.linger, e.listener.look = e.closeListenerWhenIdle, listenerLinger, listenerLook
 	return e
 }
 

@@ -47,10 +47,17 @@ type listener struct {
 	take  http.HandlerFunc  // answers a request at a redirect address
 	spawn func(func()) bool // runs a server; false when it is too late for that
 
+	idle         func()        // closes it when no login needs it; nil: it stays open
+	linger, look time.Duration // listenerLinger and listenerLook
+
 	mu      sync.Mutex // guards everything below
-	main    string     // base address of the shared one; "" before it is needed
+	main    string     // base address of the shared one; "" while it is closed
 	ports   map[string]map[string]bool
 	servers []*http.Server
+	sockets []net.Listener
+	used    time.Time // when a login last needed it
+	holds   int       // logins that are being prepared
+	watched bool      // idle runs
 	closed  bool
 }
 
@@ -176,11 +183,7 @@ func (l *listener) listenOn(u *url.URL, id string) error {
 	if u.Scheme != "http" || !loopbackName(u.Hostname()) {
 		return nil // not ours to answer: pasted, or served by a gateway
 	}
-	port := u.Port()
-	if port == "" {
-		port = "80"
-	}
-	path := u.Path
+	port, path := portOf(u), u.Path
 	if path == "" {
 		path = "/"
 	}
@@ -267,7 +270,9 @@ func (l *listener) serve(ln net.Listener, port, path, id string) {
 	ln = newLimitedListener(ln, limit.CallbackConnections)
 	if !l.spawn(func() { _ = srv.Serve(ln) }) { // ends with http.ErrServerClosed
 		_ = ln.Close()
+		return
 	}
+	l.watchLocked(ln)
 }
 
 func (l *listener) answers(port, path string) bool {
@@ -286,22 +291,11 @@ func ownHost(hostport, port string) bool {
 	return p == port && loopbackName(host)
 }
 
-// close lets pages that are being written reach the browser, then ends.
+// close ends it for good.
 func (l *listener) close() {
 	l.mu.Lock()
 	l.closed = true
-	servers := l.servers
-	l.servers = nil
+	servers := l.detach()
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, s := range servers {
-		wg.Go(func() {
-			if s.Shutdown(ctx) != nil {
-				_ = s.Close()
-			}
-		})
-	}
-	wg.Wait()
+	shutDown(servers)
 }
