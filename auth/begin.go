@@ -104,6 +104,9 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 		return nil, err
 	}
 	defer b.web.close()
+	if b.p.meta.AuthorizationEndpoint == "" && b.p.meta.DeviceEndpoint != "" {
+		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server has a device endpoint only; run `%s --device`", a, ErrNoFlow, a.command())
+	}
 	if b.p.meta.AuthorizationEndpoint == "" {
 		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server names no authorization endpoint", a, ErrNoFlow)
 	}

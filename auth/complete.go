@@ -84,14 +84,37 @@ func (g *grant) login(a Account) *Login {
 
 // checkIssuer decides by the table of RFC 9207 whether the answer comes from the
 // server that was asked. Plain comparison, without any normalisation.
+//
+// Where endpoints are configured without an issuer there is no name to compare with. The
+// answer must then name the origin of one of these endpoints: that is where the user
+// said that the authorization server is.
 func (p *pending) checkIssuer(cb Callback) error {
 	switch {
+	case cb.HasIss && p.Issuer == "":
+		if p.atEndpoint(cb.Iss) {
+			return nil
+		}
+		return fmt.Errorf("%w: it names %q; if that is right, set oauth.issuer to it", ErrIssuer, clean(cb.Iss, 200))
 	case cb.HasIss && cb.Iss != p.Issuer:
 		return ErrIssuer
 	case !cb.HasIss && p.IssParameter:
 		return fmt.Errorf("%w: it does not name itself, although it says that it does", ErrIssuer)
 	}
 	return nil
+}
+
+// atEndpoint reports whether an issuer is at the origin of a configured endpoint.
+func (p *pending) atEndpoint(iss string) bool {
+	u, err := url.Parse(iss)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return false
+	}
+	for _, endpoint := range []string{p.AuthorizeURL.Reveal(), p.TokenEndpoint} {
+		if e, err := url.Parse(endpoint); err == nil && origin(e) == origin(u) {
+			return true
+		}
+	}
+	return false
 }
 
 // awaits reports whether an answer in a browser can end the login, and whether whoever
