@@ -69,7 +69,7 @@ func (s *Status) addPending(waiting []Pending) {
 		}
 	}
 	if s.Pending != nil && s.State != StateOK {
-		s.State, s.Command = StatePending, s.Account.command()
+		s.State, s.Command = StatePending, s.Pending.Command()
 	}
 }
 

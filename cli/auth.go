@@ -29,7 +29,7 @@ func newCmdAuth(a *app) *cobra.Command {
 	sub("show SERVER[@ACCOUNT]", "Show one login, without its tokens", exactly(1), func(ctx context.Context, args []string) error { return a.authShow(ctx, args[0], asJSON) })
 	sub("explain SERVER[@ACCOUNT]", "Find out what a login would do, without doing it", exactly(1), func(ctx context.Context, args []string) error { return a.authExplain(ctx, args[0], asJSON) })
 	sub("clients", "List the client registrations", exactly(0), func(ctx context.Context, _ []string) error { return a.authClients(ctx, asJSON) })
-	sub("prune", "Remove registrations that no login uses and logins that ran out", exactly(0), func(ctx context.Context, _ []string) error { return a.authPrune(ctx, asJSON) })
+	sub("prune", "Remove unused registrations and logins that cannot be finished", exactly(0), func(ctx context.Context, _ []string) error { return a.authPrune(ctx, asJSON) })
 	return c
 }
 
@@ -245,14 +245,22 @@ func (a *app) authPrune(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	removed, err := h.Auth().PruneRemoved(ctx, h.Account("").Principal, func(server string) bool {
+		_, configured := h.Config().Server(server)
+		return configured
+	})
+	if err != nil {
+		return err
+	}
 	p, err := h.Auth().Prune(ctx)
 	if err != nil {
 		return err
 	}
+	p.Pending += removed
 	if asJSON {
 		return a.printJSON(map[string]int{"clients": p.Clients, "pending": p.Pending})
 	}
-	a.note("removed %d client registrations and %d logins that ran out", p.Clients, p.Pending)
+	a.note("removed %d client registrations and %d logins that cannot be finished any more", p.Clients, p.Pending)
 	for _, problem := range p.Problems {
 		a.note("  %v", problem)
 	}

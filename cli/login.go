@@ -46,7 +46,15 @@ everything after it is the command that reaches that machine, up to the end or t
 -- that is followed by servers. Only what a browser sees goes over the line; tokens
 stay on the machine they are for.
 
-Nothing is lost by Ctrl-C: a login that waits can be finished later.
+Nothing is lost by Ctrl-C: a login that waits can be finished within ten minutes, from
+any terminal, with --paste or --no-browser, which take the answer to the login of that
+account that is already waiting. A script does it in two steps: the first prints the
+address and exits with 10, the second reads the answer from standard input.
+
+With --json a program can drive the logins: it prints one JSON object a line and reads
+answers from standard input, one a line: the address the browser ended at, or
+{"state": …, "code": …, "iss": …}, or {"cancel": "SERVER"}. docs/cli-json.md has the keys.
+
 Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 		Example: `  usher login --missing              all that have no login yet
   usher login --tag work             those of them that have the tag work
@@ -55,6 +63,8 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
   usher login fly --device           a code on another screen
   usher login notion --paste         open the address anywhere, paste the answer
   usher login notion --no-browser    print the address, wait for the answer
+  echo "$ADDRESS" | usher login notion --paste
+                                     finish the login that waits
   usher login --missing --courier ssh devbox
                                      log devbox in, with the browser of this machine`,
 		ValidArgsFunction: a.completeServers(-1),
@@ -75,6 +85,8 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 				return a.loginMany(c.Context(), o, mode)
 			case len(args) == 0:
 				return usagef("usher login SERVER, or usher login --missing", "%s needs a server", c.CommandPath())
+			case o.json:
+				return a.loginMany(c.Context(), o, bulk.ModeAll)
 			}
 			return a.login(c.Context(), o)
 		},
@@ -111,13 +123,12 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 		login, err := a.loginOne(ctx, h, o, account)
 		switch {
 		case err == nil:
-			a.loginDone(o, login)
+			a.loginDone(login)
 		case errors.Is(err, errStillWaiting):
 			waiting++
-			a.loginStep(o, account, "awaiting_consent", "finish it with: usher login "+account.String())
+			a.note("%s still waits for you; to finish it:\n  %s", account, a.finishCommand(ctx, h, account))
 		default:
 			failed++
-			a.loginStep(o, account, "failed", "")
 			a.report(err)
 		}
 		if ctx.Err() != nil {
@@ -133,8 +144,19 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 	return nil
 }
 
-// errStillWaiting says that the time was up before the person was done.
+// errStillWaiting says that the time was up, or standard input ended, before the person
+// was done.
 var errStillWaiting = errors.New("still waiting for a person")
+
+// finishCommand is what finishes the login of an account that waits.
+func (a *app) finishCommand(ctx context.Context, h *usher.Host, account auth.Account) string {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also after Ctrl-C
+	defer stop()
+	if s, err := h.Auth().Status(ctx, account); err == nil && s.Pending != nil {
+		return s.Pending.Command()
+	}
+	return "usher login " + account.String()
+}
 
 func (a *app) loginOne(ctx context.Context, h *usher.Host, o loginOptions, account auth.Account) (*auth.Login, error) {
 	srv, err := h.Target(ctx, account)
@@ -143,7 +165,6 @@ func (a *app) loginOne(ctx context.Context, h *usher.Host, o loginOptions, accou
 	}
 	wait, stop := context.WithTimeout(ctx, o.wait)
 	defer stop()
-	a.loginStep(o, account, "discovering", "")
 	login, err := a.loginBy(wait, h.Auth(), o, account, srv)
 	if err != nil && wait.Err() != nil {
 		return nil, errStillWaiting
@@ -159,82 +180,71 @@ func (a *app) loginBy(ctx context.Context, e *auth.Engine, o loginOptions, accou
 	}
 	deviceOnly := srv.OAuth != nil && srv.OAuth.Grant == config.GrantDeviceCode
 	switch {
-	case o.device || deviceOnly && !o.browser && !o.paste && !o.noBrowser:
-		return a.loginDevice(ctx, e, o, account, srv, opt)
-	case o.browser || !o.paste && !o.noBrowser && a.hasBrowser():
-		return a.loginBrowser(ctx, e, o, account, srv, opt)
+	case o.device, deviceOnly && !o.choosesWay():
+		return a.loginDevice(ctx, e, account, srv, opt, nil)
+	case o.browser:
+		return a.loginBrowser(ctx, e, account, srv, opt)
+	case o.choosesWay():
+		return a.loginPaste(ctx, e, o, account, srv, opt)
+	case !a.hasBrowser():
+		return a.loginWithoutBrowser(ctx, e, o, account, srv, opt)
+	}
+	login, err := a.loginBrowser(ctx, e, account, srv, opt)
+	if errors.Is(err, auth.ErrNoFlow) {
+		return a.loginDevice(ctx, e, account, srv, opt, err)
+	}
+	return login, err
+}
+
+// choosesWay reports whether a flag says how the answer comes back.
+func (o loginOptions) choosesWay() bool { return o.device || o.paste || o.browser || o.noBrowser }
+
+// loginWithoutBrowser prefers a code on another screen, which needs no paste, unless
+// the server has none or an address was given to the person before.
+func (a *app) loginWithoutBrowser(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+	if p, err := e.Resume(ctx, account, srv, auth.FlowCode, opt); err == nil && p == nil {
+		login, err := a.loginDevice(ctx, e, account, srv, opt, nil)
+		var unable *noDeviceError
+		if !errors.As(err, &unable) {
+			return login, err
+		}
 	}
 	return a.loginPaste(ctx, e, o, account, srv, opt)
 }
 
-func (a *app) loginBrowser(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+func (a *app) loginBrowser(ctx context.Context, e *auth.Engine, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
 	opt.Listen = true
 	return e.Browser(ctx, a.interactive(), account, srv, opt, func(p *auth.Pending) {
-		a.loginPending(o, p)
-		if !o.json {
-			a.note("opened your browser for %s. If it did not open, follow this address:\n  %s", account, p.AuthorizeURL)
-		}
+		a.note("opened your browser for %s. If it did not open, follow this address:\n  %s", account, p.AuthorizeURL)
 	})
 }
 
-func (a *app) loginDevice(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
-	p, err := e.BeginDevice(ctx, account, srv, opt)
-	if err != nil {
+// noDeviceError says that the server gives no code for another screen.
+type noDeviceError struct{ error }
+
+func (e *noDeviceError) Unwrap() error { return e.error }
+
+// loginDevice shows a code, that of a login that waits already if there is one, and
+// waits until it was entered. Instead, if not nil, is why no other way is possible.
+func (a *app) loginDevice(ctx context.Context, e *auth.Engine, account auth.Account, srv config.Server, opt *auth.LoginOptions, instead error) (*auth.Login, error) {
+	p, err := e.Resume(ctx, account, srv, auth.FlowDevice, opt)
+	if err == nil && p == nil {
+		p, err = e.BeginDevice(ctx, account, srv, opt)
+	}
+	switch {
+	case err != nil && instead != nil && errors.Is(err, auth.ErrNoFlow):
+		return nil, instead
+	case errors.Is(err, auth.ErrNoFlow), errors.Is(err, auth.ErrRefused), errors.Is(err, auth.ErrNoClient):
+		return nil, &noDeviceError{err}
+	case err != nil:
 		return nil, err
 	}
-	a.loginPending(o, p)
-	if !o.json {
-		a.note("%s: enter the code %s at %s", account, p.Device.UserCode, p.Device.VerificationURI)
-		a.qr(p.Device)
-	}
+	a.note("%s: enter the code %s at %s", account, p.Device.UserCode, p.Device.VerificationURI)
+	a.qr(p.Device)
 	return e.PollDevice(ctx, p.State)
 }
 
-// loginStep tells of a phase, as a JSON line or not at all.
-func (a *app) loginStep(o loginOptions, account auth.Account, phase, detail string) {
-	if o.json {
-		_ = a.printJSONLine(loginEvent{Type: "event", Server: account.String(), Phase: phase, Detail: detail}) // the command goes on
-		return
-	}
-	if detail != "" {
-		a.note("%s: %s; %s", account, phase, detail)
-	}
-}
-
-// loginEvent and loginOutcome are the lines of --json.
-type loginEvent struct {
-	Type   string `json:"type"`
-	Server string `json:"server"`
-	Phase  string `json:"phase"`
-	Detail string `json:"detail,omitempty"`
-}
-
-type loginOutcome struct {
-	Type         string       `json:"type"`
-	Status       string       `json:"status"`
-	Server       string       `json:"server"`
-	ServerURL    string       `json:"server_url"`
-	AuthorizeURL string       `json:"authorize_url,omitempty"`
-	State        string       `json:"state,omitempty"`
-	RedirectURI  string       `json:"redirect_uri,omitempty"`
-	Device       *auth.Device `json:"device,omitempty"`
-}
-
-func (a *app) loginPending(o loginOptions, p *auth.Pending) {
-	if o.json {
-		_ = a.printJSONLine(loginOutcome{ // the command goes on
-			Type: "outcome", Status: "pending", Server: p.Account.String(), ServerURL: p.ServerURL,
-			AuthorizeURL: p.AuthorizeURL, State: p.State, RedirectURI: p.RedirectURI, Device: p.Device,
-		})
-	}
-	a.loginStep(o, p.Account, "awaiting_consent", "")
-}
-
-func (a *app) loginDone(o loginOptions, l *auth.Login) {
-	if o.json {
-		a.loginStep(o, l.Account, "connected", "")
-		return
-	}
+func (a *app) loginDone(l *auth.Login) {
 	line := fmt.Sprintf("%s is logged in at %s", l.Account, l.Issuer)
 	switch {
 	case l.Expires.IsZero():

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
+	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 )
 
@@ -46,23 +48,28 @@ func (a *app) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode) err
 	if err := a.unlockFirst(ctx, h); err != nil {
 		return err
 	}
-	d := bulk.New(bulk.NewEngine(h.Auth(), &bulk.EngineOptions{Where: "usher login", Scopes: o.scopes}), &bulk.Options{Bulk: h.Config().Usher.Bulk})
+	d := bulk.New(bulk.NewEngine(h.Auth(), &bulk.EngineOptions{Where: "usher login", Scopes: o.scopes}), a.bulkOptions(h, o, len(targets)))
 	defer func() { _ = d.Close() }() // logins that wait go on to wait in the store
 	wait, stop := context.WithTimeout(ctx, o.wait)
 	defer stop()
 	show := a.newBoard(d, o.json, stop)
 	defer show.close()
-	via := bulk.Redirect{Listen: !o.paste, Device: o.device}
+	answers := a.readAnswers(wait, d, show, o)
+	defer answers.close()
 	page := &consents{a: a, d: d, o: o}
 	defer page.close()
-	d.Prepare(wait, targets, mode, via, func(out bulk.Outcome) {
+	targets = a.loginUnattended(wait, h, d, o, targets)
+	d.Prepare(wait, targets, mode, bulk.Redirect{Listen: !o.paste, Device: a.prefersDevice(o)}, func(out bulk.Outcome) {
 		show.outcome(out)
 		if out.Status == bulk.StatusPending {
 			page.open(wait)
+			page.openNamed(wait, &out.Login)
 		}
 	})
 	page.list(wait)
-	_ = d.Wait(wait) // what still waits is told below
+	answers.prepared()
+	_ = d.Wait(answers.until) // what still waits is told below
+	answers.close()
 	page.close()
 	show.close()
 	for _, row := range d.Rows() {
@@ -71,6 +78,56 @@ func (a *app) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode) err
 		}
 	}
 	return a.loginSummary(d, o, loginNext{})
+}
+
+// eventsPerLogin is more events than one login has, unless its answers fail often.
+const eventsPerLogin = 16
+
+// bulkOptions make room for all events where a program reads them: it must not miss
+// one because it is slow.
+func (a *app) bulkOptions(h *usher.Host, o loginOptions, logins int) *bulk.Options {
+	opt := &bulk.Options{Bulk: h.Config().Usher.Bulk}
+	if o.json {
+		opt.Backlog = max(event.DefaultBacklog, eventsPerLogin*logins)
+	}
+	return opt
+}
+
+// prefersDevice reports whether a code on another screen is the better way: when it was
+// asked for, or there is no browser and no program that opens the addresses.
+func (a *app) prefersDevice(o loginOptions) bool {
+	return o.device || !o.json && !o.choosesWay() && !a.hasBrowser()
+}
+
+// loginUnattended logs the named servers in that need no person, and returns the others.
+// Where many were chosen by a flag, such servers are skipped.
+func (a *app) loginUnattended(ctx context.Context, h *usher.Host, d *bulk.Driver, o loginOptions, targets []bulk.Target) []bulk.Target {
+	if o.all || o.missing || o.expired {
+		return targets
+	}
+	var rest []bulk.Target
+	for _, t := range targets {
+		if t.Server.Problem != nil || !needsNoPerson(t.Server) {
+			rest = append(rest, t)
+			continue
+		}
+		_ = d.Unattended(ctx, t, func(ctx context.Context) (*auth.Login, error) { // its row tells
+			return h.Auth().Machine(ctx, t.Account, t.Server, &auth.LoginOptions{Scopes: o.scopes, Where: "usher login"})
+		})
+	}
+	return rest
+}
+
+// needsNoPerson reports whether a server is logged in to by means of its definition.
+func needsNoPerson(srv config.Server) bool {
+	if srv.OAuth == nil {
+		return false
+	}
+	switch srv.OAuth.Grant {
+	case config.GrantClientCredentials, config.GrantJWTBearer, config.GrantEnterprise:
+		return true
+	}
+	return false
 }
 
 // loginNext says what to type next where the logins are not those of this machine.
@@ -98,7 +155,7 @@ func (a *app) loginSummary(d manyLogins, o loginOptions, next loginNext) error {
 			a.note("  next: %susher doctor %s", next.on, name)
 		}
 		if len(waiting) > 0 {
-			a.note("  to go on: %s", cmp.Or(next.again, "usher login "+strings.Join(waiting, " ")))
+			a.note("  to go on: %s", cmp.Or(next.again, "usher login --missing "+strings.Join(waiting, " ")))
 		}
 	}
 	switch {

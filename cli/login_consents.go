@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/console"
 )
@@ -15,6 +16,8 @@ type consents struct {
 	a *app
 	d manyLogins
 	o loginOptions
+
+	opening sync.WaitGroup // pages that openNamed opens
 
 	mu     sync.Mutex // guards what follows
 	begun  bool       // the page was opened, or the list begun
@@ -62,6 +65,19 @@ func (c *consents) open(ctx context.Context) {
 	}()
 }
 
+// openNamed opens the page of one server that was named, where a program reads what is
+// printed: for a person there is the one page.
+func (c *consents) openNamed(ctx context.Context, p *auth.Pending) {
+	if !c.o.json || c.o.all || c.o.missing || c.o.expired || !c.byPage() || p.AuthorizeURL == "" {
+		return
+	}
+	c.opening.Go(func() {
+		if err := c.a.interactive().Show(ctx, p); err != nil {
+			c.a.note("%v", err)
+		}
+	})
+}
+
 // list prints what waits and was not printed, where there is no page. Pastes are
 // taken from the first time on.
 func (c *consents) list(ctx context.Context) {
@@ -100,6 +116,7 @@ func (c *consents) print(ctx context.Context, row bulk.Row) {
 
 // close ends the page; a browser that looks at it gets to see how all ended.
 func (c *consents) close() {
+	c.opening.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.timer != nil {

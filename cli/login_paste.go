@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"rsc.io/qr"
 
@@ -14,19 +15,22 @@ import (
 	"github.com/usher-mcp/usher/config"
 )
 
-// loginPaste prints the address and takes the answer however it comes: pasted here,
-// at the loopback address where the person forwards it, or through another usher. A
-// paste that does not fit leaves the login as it was.
+// loginPaste prints the address, that of a login that waits already if there is one,
+// and takes the answer however it comes: pasted here, at the loopback address where the
+// person forwards it, or through another usher. A paste that does not fit leaves all
+// logins as they were.
 func (a *app) loginPaste(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
 	opt.Listen = !o.paste
-	p, err := e.Begin(ctx, account, srv, opt)
+	p, err := e.Resume(ctx, account, srv, auth.FlowCode, opt)
+	if err == nil && p != nil {
+		a.note("a login to %s waits since %s", account, p.Created.Local().Format(time.TimeOnly))
+	} else {
+		p, err = e.Begin(ctx, account, srv, opt)
+	}
 	if err != nil {
 		return nil, err
 	}
-	a.loginPending(o, p)
-	if !o.json {
-		a.note("open this address anywhere and log in to %s:\n  %s\nthen paste the address you end up on (it may show an error: that is fine)", account, p.AuthorizeURL)
-	}
+	a.note("open this address anywhere and log in to %s:\n  %s\nthen paste the address you end up on (it may show an error: that is fine)", account, p.AuthorizeURL)
 	waitCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan loginEnd, 1)
@@ -34,32 +38,55 @@ func (a *app) loginPaste(ctx context.Context, e *auth.Engine, o loginOptions, ac
 		login, err := e.Wait(waitCtx, p.State)
 		ended <- loginEnd{login, err}
 	}()
-	lines := a.pastes(waitCtx)
+	lines, refused := a.pastes(waitCtx), false
 	for {
-		if a.io.InTTY && !o.json {
+		if a.io.InTTY {
 			fmt.Fprint(a.io.Err, "paste> ")
 		}
 		select {
 		case end := <-ended:
 			return end.login, end.err
 		case line, more := <-lines:
+			if !more && o.paste {
+				return a.noMorePastes(ctx, e, p, refused)
+			}
 			if !more {
 				lines = nil // no more pastes; the answer may still come another way
-				if o.paste {
-					return nil, withHint(errors.New("the answer was not pasted"), "usher login %s --paste", account)
-				}
 				continue
 			}
-			login, err := e.Paste(ctx, p.State, line)
-			if err == nil {
-				return login, nil
+			login, err := pasteTo(ctx, e, p, line)
+			if err == nil || !mayPasteAgain(err) {
+				return login, err
 			}
-			if !mayPasteAgain(err) {
-				return nil, err
-			}
+			refused = true
 			a.report(err)
 		}
 	}
+}
+
+// pasteTo finishes a login of the account with a pasted answer: the one that is shown,
+// or another that waits, if the answer names it.
+func pasteTo(ctx context.Context, e *auth.Engine, p *auth.Pending, line string) (*auth.Login, error) {
+	got, err := auth.ParsePaste(line)
+	if err != nil {
+		return nil, err
+	}
+	state := ""
+	if got.State == "" {
+		state = p.State // a bare code
+	}
+	return e.PasteFor(ctx, state, line, func(of auth.Account) bool { return of == p.Account })
+}
+
+// noMorePastes says what became of a login when standard input has ended.
+func (a *app) noMorePastes(ctx context.Context, e *auth.Engine, p *auth.Pending, refused bool) (*auth.Login, error) {
+	if login, err := e.Obtained(ctx, p); err == nil && login != nil {
+		return login, nil // another process was faster
+	}
+	if refused {
+		return nil, withHint(fmt.Errorf("%s: what was pasted is not the answer to a login that waits", p.Account), "usher login %s --paste", p.Account)
+	}
+	return nil, errStillWaiting
 }
 
 // mayPasteAgain reports whether the login is as it was before the paste, or ends by

@@ -121,7 +121,8 @@ type statusUsher struct {
 type statusLogin struct {
 	Account string    `json:"account"`
 	Started time.Time `json:"started"`
-	Command string    `json:"command"` // what finishes it
+	Command string    `json:"command"`           // what finishes it, or removes it
+	Removed bool      `json:"removed,omitempty"` // its server is not configured any more
 }
 
 // board looks at the configuration, the catalog and all running ushers. With a name

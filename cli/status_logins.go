@@ -19,10 +19,14 @@ func (b *statusBoard) addLogins(ctx context.Context, h *usher.Host) {
 	}
 	for _, s := range accounts {
 		label := s.Account.String()
-		if s.Pending != nil {
-			b.Waiting = append(b.Waiting, statusLogin{label, s.Pending.Created, "usher login " + label})
-		}
 		srv, configured := h.Config().Server(s.Account.Server)
+		if s.Pending != nil {
+			w := statusLogin{Account: label, Started: s.Pending.Created, Command: s.Pending.Command(), Removed: !configured}
+			if w.Removed {
+				w.Command = "usher auth prune"
+			}
+			b.Waiting = append(b.Waiting, w)
+		}
 		switch {
 		case !configured && s.State != auth.StatePending:
 			b.Orphans = append(b.Orphans, label)

@@ -172,6 +172,10 @@ func (b *statusBoard) footnotes(now time.Time) []string {
 		}
 	}
 	for _, w := range b.Waiting {
+		if w.Removed {
+			out = append(out, fmt.Sprintf("1 login waiting: %s (started %s), but its server is not configured any more: %s", w.Account, ago(now, w.Started), w.Command))
+			continue
+		}
 		out = append(out, fmt.Sprintf("1 login waiting: %s (started %s) – finish it: %s", w.Account, ago(now, w.Started), w.Command))
 	}
 	for _, name := range b.Orphans {

@@ -153,6 +153,19 @@ func (d *Driver) arrived(login *auth.Login) {
 	d.giveUp(rest)
 }
 
+// Unattended logs an account in by means that need no person, and tells of it as of
+// the others.
+func (d *Driver) Unattended(ctx context.Context, t Target, login func(context.Context) (*auth.Login, error)) error {
+	d.note(t, PhaseDiscovering, "")
+	got, err := guard(func() (*auth.Login, error) { return login(ctx) })
+	if err != nil {
+		d.note(t, PhaseFailed, redact(err.Error()))
+		return err
+	}
+	d.arrived(got)
+	return nil
+}
+
 // Cancel gives up a login that waits. It is no error if it is gone already.
 func (d *Driver) Cancel(ctx context.Context, state string) error {
 	f := d.tracked(state)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/config"
 )
 
 // EngineOptions steer the engine of [NewEngine]. The zero value works.
@@ -87,14 +88,8 @@ func (l live) Begin(ctx context.Context, t Target, r Redirect, resolved func()) 
 	if len(r.Courier) > 0 {
 		opt.Loopback = r.Courier[0]
 	}
-	var p *auth.Pending
-	err := auth.ErrNoFlow
-	if r.Device {
-		p, err = l.e.BeginDevice(ctx, t.Account, t.Server, opt)
-	}
-	if errors.Is(err, auth.ErrNoFlow) {
-		p, err = l.e.Begin(ctx, t.Account, t.Server, opt)
-	}
+	deviceOnly := t.Server.OAuth != nil && t.Server.OAuth.Grant == config.GrantDeviceCode
+	p, err := l.begin(ctx, t, r.Device || deviceOnly, opt)
 	if err == nil {
 		resolved()
 		return *p, nil
@@ -109,18 +104,43 @@ func (l live) Begin(ctx context.Context, t Target, r Redirect, resolved func()) 
 	return auth.Pending{}, err
 }
 
+// begin prefers a code on another screen if device says so, and has another way where
+// the server has only that.
+func (l live) begin(ctx context.Context, t Target, device bool, opt *auth.LoginOptions) (*auth.Pending, error) {
+	if device {
+		p, err := l.e.BeginDevice(ctx, t.Account, t.Server, opt)
+		if !errors.Is(err, auth.ErrNoFlow) && !errors.Is(err, auth.ErrRefused) && !errors.Is(err, auth.ErrNoClient) {
+			return p, err
+		}
+	}
+	p, err := l.e.Begin(ctx, t.Account, t.Server, opt)
+	if !device && errors.Is(err, auth.ErrNoFlow) {
+		if d, derr := l.e.BeginDevice(ctx, t.Account, t.Server, opt); derr == nil {
+			return d, nil
+		}
+	}
+	return p, err
+}
+
 // open reports whether a server neither asks for a login nor says anything about one.
 func (l live) open(ctx context.Context, t Target, opt *auth.LoginOptions) bool {
 	x, err := l.e.Explain(ctx, t.Account, t.Server, &auth.LoginOptions{Redirect: opt.Redirect})
 	return err == nil && x.Challenge.Status == 0 && x.ResourceMetadata == "" && x.Metadata == "" && t.Server.OAuth == nil
 }
 
+// Complete finishes logins of the principal only, if there is one.
 func (l live) Complete(ctx context.Context, cb auth.Callback) (*auth.Login, error) {
+	if l.opt.Principal != "" {
+		cb.Principal = l.opt.Principal
+	}
 	return l.e.Complete(ctx, cb)
 }
 
+// Paste finishes logins of the principal only, if there is one.
 func (l live) Paste(ctx context.Context, state, text string) (*auth.Login, error) {
-	return l.e.Paste(ctx, state, text)
+	return l.e.PasteFor(ctx, state, text, func(a auth.Account) bool {
+		return l.opt.Principal == "" || normal(a).Principal == l.opt.Principal
+	})
 }
 
 // Wait polls for a device code and listens for everything else.

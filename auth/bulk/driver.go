@@ -50,7 +50,8 @@ type row struct {
 	Event
 	issuer string
 	since  time.Time
-	state  string // of the login that is shown; "" when none waits
+	began  time.Time // when work on it began; zero while it is queued
+	state  string    // of the login that is shown; "" when none waits
 }
 
 // New returns a driver over an engine, which stays the caller's.
@@ -192,6 +193,10 @@ func (d *Driver) rowOf(a auth.Account, url string) *row {
 // order of what happened; publishing never waits.
 func (d *Driver) enter(r *row, p Phase, detail string) {
 	r.Phase, r.Detail, r.since = p, detail, time.Now()
+	if r.began.IsZero() || p == PhaseDiscovering {
+		r.began = r.since
+	}
+	r.Seconds = r.since.Sub(r.began).Round(time.Millisecond).Seconds()
 	if p.Ended() {
 		r.state = ""
 	}

@@ -36,6 +36,8 @@ type Event struct {
 	// Detail is for people: why it failed or was skipped, or what is odd about it.
 	// It holds no secrets, and is foreign text in part: whoever shows it escapes it.
 	Detail string `json:"detail,omitempty"`
+	// Seconds is how long ago work on the account began, to the millisecond.
+	Seconds float64 `json:"seconds"`
 }
 
 // Row is where one account stands.

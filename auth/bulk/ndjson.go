@@ -70,6 +70,25 @@ func deviceOf(d *auth.Device) *deviceLine {
 // Event writes {"type":"event","server":…,"phase":…}.
 func (e *Encoder) Event(v Event) error { return e.line(eventLine{"event", v}) }
 
+// Reply is what became of a line of [Input].
+type Reply struct {
+	// Line is its number, from 1.
+	Line int `json:"line"`
+	// Status is accepted or rejected. An answer that was rejected may have left its
+	// login waiting: the events tell.
+	Status string `json:"status"`
+	Server string `json:"server,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+type replyLine struct {
+	Type string `json:"type"`
+	Reply
+}
+
+// Reply writes {"type":"input","line":…,"status":…}.
+func (e *Encoder) Reply(r Reply) error { return e.line(replyLine{"input", r}) }
+
 func (e *Encoder) line(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -53,13 +53,13 @@ func TestNDJSON(t *testing.T) {
 		},
 		{
 			func(e *Encoder) error { return e.Event(Event{Server: "a", ServerURL: "u", Phase: PhaseAwaiting}) },
-			`{"type":"event","server":"a","server_url":"u","phase":"awaiting_consent"}`,
+			`{"type":"event","server":"a","server_url":"u","phase":"awaiting_consent","seconds":0}`,
 		},
 		{
 			func(e *Encoder) error {
 				return e.Event(Event{Server: "a", ServerURL: "u", Phase: PhaseFailed, Detail: "no"})
 			},
-			`{"type":"event","server":"a","server_url":"u","phase":"failed","detail":"no"}`,
+			`{"type":"event","server":"a","server_url":"u","phase":"failed","detail":"no","seconds":0}`,
 		},
 	}
 	for _, tt := range tests {

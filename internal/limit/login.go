@@ -34,6 +34,12 @@ const (
 	CallbackConnections = 256
 	// CallbackRequests is how many answers of login pages are taken in at once.
 	CallbackRequests = 64
+	// LoginInputLine is the length of one line of input that drives logins.
+	LoginInputLine = 16 << 10
+	// LoginInputAnswers is how many lines of one input are worked on at once.
+	LoginInputAnswers = 16
+	// LoginInputBytes is the size of the input that one request carries.
+	LoginInputBytes = 1 << 20
 	// ForwardMessageBytes is the size of one message of callback forwarding.
 	ForwardMessageBytes = 256 << 10
 	// ForwardBytes is what one side may send in all.
@@ -115,6 +121,18 @@ func pendingRows() []Row {
 		{
 			Name: "CallbackRequests", Who: "browser", What: "answers of login pages that are taken in at once", Value: CallbackRequests,
 			Then: "HTTP 503", Test: "auth.TestCallbackRequests",
+		},
+		{
+			Name: "LoginInputLine", Who: "client", What: "length of one line of input to `login --json`", Value: LoginInputLine, Unit: "bytes",
+			Then: "the line is rejected", Test: "auth/bulk.TestInputLineTooLong",
+		},
+		{
+			Name: "LoginInputAnswers", Who: "client", What: "lines of one input to `login --json` that are worked on at once", Value: LoginInputAnswers,
+			Then: "the next line waits", Test: "auth/bulk.TestInputIsBounded",
+		},
+		{
+			Name: "LoginInputBytes", Who: "client", What: "size of the answers to logins that one HTTP request carries", Value: LoginInputBytes, Unit: "bytes",
+			Then: "the rest is not read", Test: "auth/bulk.TestInputOverHTTP",
 		},
 	}
 }
