@@ -71,6 +71,9 @@ func tickets() []fake.Tool {
 // Visit plays a browser whose person agrees: it opens an address, follows where it
 // is sent, and clicks every consent that the page offers.
 func Visit(args []string, errw io.Writer) int {
+	if len(args) == 2 && args[0] == "--end" {
+		return visitEnd(args[1], errw)
+	}
 	if len(args) != 1 {
 		fmt.Fprintln(errw, "usage: visit ADDRESS")
 		return 2
@@ -79,6 +82,20 @@ func Visit(args []string, errw io.Writer) int {
 		fmt.Fprintln(errw, err)
 		return 1
 	}
+	return 0
+}
+
+// visitEnd prints the address that the browser ends at, without going there, as when it
+// is on another machine.
+func visitEnd(address string, errw io.Writer) int {
+	client := &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Get(address)
+	if err != nil {
+		fmt.Fprintln(errw, err)
+		return 1
+	}
+	_ = answer.Body.Close()
+	fmt.Println(answer.Header.Get("Location"))
 	return 0
 }
 
