@@ -34,8 +34,7 @@ var ErrNoConsole = errors.New("this usher serves no console")
 
 // consoleWorld is what a console shows of a host, for the host's principal.
 type consoleWorld struct {
-	h      *Host
-	logins consoleLogins
+	h *Host
 
 	mu      sync.Mutex // guards history
 	history map[host.Key][]console.Moment

@@ -11,48 +11,53 @@ import (
 	"github.com/usher-mcp/usher/console"
 )
 
-// consoleLogins are the logins that a console began.
-type consoleLogins struct {
+// manyLogins are the logins that a console or the control socket began.
+type manyLogins struct {
 	mu     sync.Mutex // guards driver
 	driver *bulk.Driver
 }
 
 // Logins says how they stand.
 func (w *consoleWorld) Logins() console.Driver {
-	w.logins.mu.Lock()
-	defer w.logins.mu.Unlock()
-	if w.logins.driver == nil {
+	w.h.many.mu.Lock()
+	defer w.h.many.mu.Unlock()
+	if w.h.many.driver == nil {
 		return nil
 	}
-	return w.logins.driver
+	return w.h.many.driver
 }
 
 // Login begins the login of one account, or of all servers that have none, and
 // returns at once.
 func (w *consoleWorld) Login(account string) error {
-	mode := bulk.ModeAll
-	var names []string
 	if account == "" {
-		mode = bulk.ModeMissing
-	} else {
-		if _, err := w.h.hostedKey(w.h.Account(account).Server); err != nil {
+		return w.h.beginLogins(nil, bulk.ModeMissing)
+	}
+	return w.h.beginLogins([]string{account}, bulk.ModeAll)
+}
+
+// beginLogins begins the logins of the named accounts, or of all servers, that mode
+// selects, and returns at once.
+func (h *Host) beginLogins(names []string, mode bulk.Mode) error {
+	for _, account := range names {
+		if _, err := h.hostedKey(h.Account(account).Server); err != nil {
 			return err
 		}
-		names = []string{account}
 	}
-	targets, err := w.h.LoginTargets(w.h.life, names)
+	targets, err := h.LoginTargets(h.life, names)
 	if err != nil {
 		return err
 	}
-	d := w.driver()
-	w.h.background.Go(func() { d.Prepare(w.h.life, targets, mode, w.redirect(), nil) })
+	d := h.loginDriver()
+	d.Queue(targets) // so that whoever looks now sees them
+	h.background.Go(func() { d.Prepare(h.life, targets, mode, h.loginRedirect(), nil) })
 	return nil
 }
 
-// redirect says how answers come back: through the gateway where browsers reach it
+// loginRedirect says how answers come back: through the gateway where browsers reach it
 // from outside, else to this machine.
-func (w *consoleWorld) redirect() bulk.Redirect {
-	if public := w.h.Config().Usher.Gateway.PublicURL; public != "" {
+func (h *Host) loginRedirect() bulk.Redirect {
+	if public := h.Config().Usher.Gateway.PublicURL; public != "" {
 		return bulk.Redirect{URI: callbackAddress(public)}
 	}
 	return bulk.Redirect{Listen: true}
@@ -61,27 +66,27 @@ func (w *consoleWorld) redirect() bulk.Redirect {
 // callbackAddress is where a gateway takes the answers of consent pages.
 func callbackAddress(public string) string { return strings.TrimRight(public, "/") + CallbackPath }
 
-// driver makes the driver when it is first needed, and lets what is connected use
+// loginDriver makes the driver when it is first needed, and lets what is connected use
 // logins as soon as a person is done.
-func (w *consoleWorld) driver() *bulk.Driver {
-	l := &w.logins
+func (h *Host) loginDriver() *bulk.Driver {
+	l := &h.many
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.driver != nil {
 		return l.driver
 	}
-	l.driver = bulk.New(bulk.NewEngine(w.h.engine, &bulk.EngineOptions{Principal: w.h.principal, Where: "the console"}), &bulk.Options{Bulk: w.h.Config().Usher.Bulk})
+	l.driver = bulk.New(bulk.NewEngine(h.engine, &bulk.EngineOptions{Principal: h.principal, Where: "the console"}), &bulk.Options{Bulk: h.Config().Usher.Bulk})
 	d, sub := l.driver, l.driver.Subscribe()
-	w.h.background.Go(func() {
+	h.background.Go(func() {
 		defer func() { _ = d.Close() }() // logins that wait go on to wait in the store
 		defer sub.Close()
-		for e := range sub.All(w.h.life) {
+		for e := range sub.All(h.life) {
 			if e.Phase != bulk.PhaseConnected {
 				continue
 			}
-			account := w.h.Account(e.Server)
-			_ = w.h.Relogin(w.h.life, account)   // the next call connects anyway
-			_, _ = w.h.Tools(w.h.life, e.Server) // shows that it works, and what it offers
+			account := h.Account(e.Server)
+			_ = h.Relogin(h.life, account)   // the next call connects anyway
+			_, _ = h.Tools(h.life, e.Server) // shows that it works, and what it offers
 		}
 	})
 	return d

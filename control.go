@@ -1,6 +1,7 @@
 package usher
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/person"
@@ -58,6 +60,9 @@ type ServedLog struct {
 //	POST /reread                             as [Host.Reread]; the answer is its outcome
 //	POST /stop?server=NAME                   as Stop
 //	GET  /logs?server=NAME&follow=1&lines=N  [ServedLog] values, one a line
+//	POST /login?mode=MODE&server=NAME        begins logins and tells of them, as usher login --json;
+//	                                         mode is all, missing (default) or expired
+//	POST /login/answers                      the lines of [bulk.Input]; the answer has a reply to each
 //	POST /console                            a [ConsoleLink]; needs a person's proof
 //
 // Close it before the Host.
@@ -105,8 +110,21 @@ func (h *Host) controlVerbs() []controlVerb {
 		{"POST /reread", verbNeutral, h.serveReread},
 		{"POST /stop", verbNeutral, h.steer(stop)},
 		{"GET /logs", verbNeutral, h.serveLogs},
+		{"POST /login", verbNeutral, h.serveLogins}, // a person agrees to it at the provider
+		{"POST /login/answers", verbNeutral, func(w http.ResponseWriter, r *http.Request) { h.loginDriver().ServeInput(w, r) }},
 		{"POST /console", verbLoosens, h.serveLink}, // pins can be accepted there
 	}
+}
+
+// serveLogins begins logins and tells of all that were begun here, until they have ended.
+func (h *Host) serveLogins(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	mode := bulk.Mode(cmp.Or(q.Get("mode"), string(bulk.ModeMissing)))
+	if err := h.beginLogins(q["server"], mode); err != nil {
+		control.Refuse(w, err, errors.Is(err, host.ErrUnknownServer))
+		return
+	}
+	h.loginDriver().ServeEvents(w, r)
 }
 
 // onlyForPerson refuses a request behind which no person stands.

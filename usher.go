@@ -125,6 +125,7 @@ type Host struct {
 	surfaceOnce   sync.Once
 	surface       atomic.Pointer[surface.Surface]
 	shown         atomic.Pointer[console.Console] // the console, where one is served
+	many          manyLogins
 	clientVersion string
 	bus           *event.Bus[event.Event] // the embedding program's, or one of our own without calls
 	log           *slog.Logger

@@ -203,8 +203,8 @@ func (d *Driver) enter(r *row, p Phase, detail string) {
 	d.bus.Publish(r.Event)
 }
 
-// queue makes rows for targets whose turn has not come, so that all are seen.
-func (d *Driver) queue(targets []Target) {
+// Queue makes rows for targets whose turn has not come, so that all are seen.
+func (d *Driver) Queue(targets []Target) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, t := range targets {

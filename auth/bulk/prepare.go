@@ -61,7 +61,7 @@ type round struct {
 // Every target has the time of [config.Bulk], from its turn on. Logins that were
 // begun stay when ctx ends.
 func (d *Driver) Prepare(ctx context.Context, targets []Target, mode Mode, via Redirect, onOutcome func(Outcome)) []Outcome {
-	d.queue(targets)
+	d.Queue(targets)
 	rd := &round{mode: mode, via: via, waiting: d.listWaiting(ctx)}
 	out := make([]Outcome, len(targets))
 	ready := make(chan int, len(targets)) // room for all: workers never wait for onOutcome
