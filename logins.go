@@ -6,17 +6,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/usher-mcp/usher/auth"
-	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
 
-// loginTime is how long a login that an agent began is followed.
+// loginTime is how long a login of an agent to all servers is followed.
 const loginTime = 10 * time.Minute
 
 // logins lets agents begin logins. Nothing here waits for a person or opens a
@@ -32,42 +32,25 @@ func (l *logins) Begin(ctx context.Context, k host.Key) (policy.Login, error) {
 	}
 	if _, err := l.h.engine.Machine(ctx, a, srv, nil); !errors.Is(err, auth.ErrNoFlow) {
 		if err != nil {
+			l.failed(ctx, a, err)
 			return policy.Login{}, err
 		}
+		l.h.begun.clear(a)
 		l.h.accounts.expire(k.Principal)
 		return policy.Login{Server: a.String(), State: "done"}, l.h.Relogin(ctx, a)
 	}
-	p, err := l.h.engine.Begin(ctx, a, srv, l.options(a, srv))
-	if err != nil {
+	p := l.join(ctx, a, srv)
+	var flow string
+	if p != nil {
+		flow = l.flowOf(p)
+	} else if p, flow, err = l.begin(ctx, a, srv); err != nil {
+		l.failed(ctx, a, err)
 		return policy.Login{}, err
 	}
 	l.h.accounts.expire(k.Principal) // the account exists from now on
+	l.h.begun.clear(a)
 	l.follow(p)
-	return pendingLogin(*p), nil
-}
-
-// options say where the answer comes back to: through the gateway where browsers reach
-// it from outside, so that any replica can take it, else to this machine. A gateway
-// cannot tell whose browser brings an answer, so it takes those of its own principal
-// only; and an address that the definition of a server names is kept.
-func (l *logins) options(a auth.Account, srv config.Server) *auth.LoginOptions {
-	public := l.h.Config().Usher.Gateway.PublicURL
-	named := srv.OAuth != nil && srv.OAuth.RedirectURI != ""
-	if public == "" || named || cmp.Or(a.Principal, vault.Local) != l.h.principal {
-		return &auth.LoginOptions{Listen: true, Where: "an agent"}
-	}
-	return &auth.LoginOptions{Redirect: callbackAddress(public), Where: "an agent"}
-}
-
-// follow makes what is connected use the login as soon as the person is done.
-func (l *logins) follow(p *auth.Pending) {
-	l.h.background.Go(func() {
-		ctx, stop := context.WithTimeout(l.h.life, loginTime)
-		defer stop()
-		if _, err := l.h.engine.Wait(ctx, p.State); err == nil {
-			_ = l.h.Relogin(ctx, p.Account) // the next call connects anyway
-		}
-	})
+	return shownLogin(p, flow), nil
 }
 
 // lookForLogins is how often the store is asked for logins that servers wait for.
@@ -124,12 +107,6 @@ func (l *logins) waits(waiting map[auth.Account]int64, e event.Event) {
 	}
 }
 
-func pendingLogin(p auth.Pending) policy.Login {
-	return policy.Login{
-		Server: p.Account.String(), Flow: "browser", State: "pending", Handle: handle(p.State), URL: p.AuthorizeURL, Expires: p.Expires,
-	}
-}
-
 // handle names a login without giving its state away.
 func handle(state string) string {
 	sum := sha256.Sum256([]byte(state))
@@ -156,18 +133,29 @@ func (l *logins) Status(ctx context.Context, principal string) ([]policy.Login, 
 	if err != nil && len(all) == 0 {
 		return nil, err
 	}
+	failures := l.h.begun.failuresOf(principal)
 	var out []policy.Login
+	seen := map[auth.Account]bool{}
 	for _, s := range all {
 		login := policy.Login{Server: s.Account.String(), Reason: s.Reason}
+		seen[s.Account] = true
 		switch {
 		case s.State == auth.StateOK:
-			login.State = "done"
+			login.State = policy.LoginDone
 		case s.Pending != nil:
-			login = pendingLogin(*s.Pending)
+			login = shownLogin(s.Pending, l.flowOf(s.Pending))
 		default:
-			login.State = "failed"
+			login.State = policy.LoginFailed
+			if i := slices.IndexFunc(failures, func(f loginFailure) bool { return f.account == s.Account }); i >= 0 {
+				login.Reason = failures[i].reason
+			}
 		}
 		out = append(out, login)
+	}
+	for _, f := range failures {
+		if !seen[f.account] {
+			out = append(out, policy.Login{Server: f.account.String(), State: policy.LoginFailed, Reason: f.reason})
+		}
 	}
 	return out, nil
 }

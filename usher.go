@@ -136,6 +136,7 @@ type Host struct {
 	end        context.CancelFunc
 	background sync.WaitGroup
 	accounts   accounts
+	begun      begunLogins
 }
 
 // Open wires a host. Nothing is started and nothing is reached before it is used.

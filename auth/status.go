@@ -102,6 +102,16 @@ func (e *Engine) describe(ctx context.Context, a Account, g *grant) Status {
 	return s
 }
 
+// Wants returns the scopes that the next login of an account has to ask for because
+// its server wants more permission; nil when it does not.
+func (e *Engine) Wants(ctx context.Context, a Account) []string {
+	step, err := e.loadStep(ctx, a.normal())
+	if err != nil || !step.Open {
+		return nil
+	}
+	return step.Scopes
+}
+
 // Accounts lists every login of a principal (all when empty) that is stored or
 // waits, ordered as the store lists them. Records that cannot be read do not hide
 // the others: they come as an error beside the list.

@@ -83,7 +83,7 @@ func (g *Gateway) inputRequired(q *request, st state, visits []visit) answer {
 
 // explain puts an error into words for an agent of any era: a tool call ends with a
 // result that a model can act on, everything else with an error.
-func (g *Gateway) explain(ctx context.Context, e *endpoint, a surface.Agent, method string, err error) answer {
+func (g *Gateway) explain(ctx context.Context, end *endpoint, a surface.Agent, method string, err error) answer {
 	var said *wire.Error
 	if errors.As(err, &said) {
 		return answer{err: said}
@@ -96,7 +96,7 @@ func (g *Gateway) explain(ctx context.Context, e *endpoint, a surface.Agent, met
 	case surface.KindUnknownTool, surface.KindUnknownServer:
 		return failure(wire.CodeInvalidParams, "%s", words(p))
 	case surface.KindLogin:
-		l, _ := g.beginLogin(ctx, e, a, p)
+		l, _ := g.beginLogin(ctx, end, a, p)
 		if l.URL != "" && a.Version >= wire.V20251125 && !wire.Modern(a.Version) && canVisit(a.Capabilities) {
 			return urlElicitation(p, l)
 		}

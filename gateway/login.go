@@ -8,15 +8,16 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
 
 // beginLogin starts a login that a call needs. It does not wait for anybody.
-func (g *Gateway) beginLogin(ctx context.Context, e *endpoint, a surface.Agent, p surface.Problem) (surface.Login, bool) {
+func (g *Gateway) beginLogin(ctx context.Context, end *endpoint, a surface.Agent, p surface.Problem) (surface.Login, bool) {
 	if p.Server == "" {
 		return surface.Login{}, false
 	}
-	l, err := g.views.BeginLogin(ctx, e.view, a, p.Server)
+	l, err := g.views.BeginLogin(ctx, end.view, a, p.Server)
 	if err != nil {
 		g.opt.Log.Warn("cannot start a login", "server", p.Server, "error", err)
 		return surface.Login{}, false
@@ -29,6 +30,9 @@ func loginMessage(p surface.Problem, l surface.Login) string {
 	text := fmt.Sprintf("%s wants you to log in.", p.Server)
 	if l.Code != "" {
 		text += fmt.Sprintf(" Enter the code %s there.", l.Code)
+	}
+	if l.Flow == policy.FlowPaste && l.Paste != "" {
+		text += " " + l.Paste
 	}
 	return text + " The call goes on when you are done."
 }
@@ -43,13 +47,13 @@ func (g *Gateway) needsLogin(method string, p surface.Problem, l surface.Login) 
 	}
 	text := strings.TrimRight(p.Text, ". ") + ".\n\n"
 	if l.Markdown != "" {
-		text += l.Markdown
+		text += "Show this to the user:\n\n" + l.Markdown
 	} else {
-		text += fmt.Sprintf("Ask the user to open %s", l.URL)
+		text += "Ask the user to open this address"
 		if l.Code != "" {
 			text += " and to enter the code " + l.Code
 		}
-		text += "."
+		text += ":\n" + l.URL
 	}
 	if l.Handle != "" {
 		text += "\n\nLogin handle: " + l.Handle + "."

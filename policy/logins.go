@@ -3,11 +3,11 @@ package policy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
 )
 
 // Logins starts and completes logins for a [Gate]. Nothing of it waits for a person
@@ -16,6 +16,10 @@ type Logins interface {
 	// Begin starts a login for an account and returns at once; the rest happens in
 	// the background.
 	Begin(ctx context.Context, k Key) (Login, error)
+	// BeginAll starts logins for those of a principal's accounts that need one, many
+	// at once, and returns one login for each of these; the rest happens in the
+	// background.
+	BeginAll(ctx context.Context, principal string, keys []Key) ([]Login, error)
 	// Complete redeems the URL that the browser was sent to, if it belongs to a
 	// pending login of the principal for which may is true. Nothing is redeemed
 	// otherwise, and the error is that of an unknown login.
@@ -33,7 +37,7 @@ type Login struct {
 	// Flow is what the person has to do: "browser", "paste" or "device"; empty when
 	// nothing is left to do.
 	Flow string `json:"flow,omitempty"`
-	// State is "pending", "done" or "failed".
+	// State is "preparing" (until its URL is known), "pending", "done" or "failed".
 	State string `json:"state"`
 	// Handle names this login; it proves nothing.
 	Handle string `json:"handle,omitempty"`
@@ -44,7 +48,27 @@ type Login struct {
 	// Markdown is the same for a person, in full. Empty: it is made from the rest.
 	Markdown string `json:"-"`
 	Reason   string `json:"reason,omitempty"` // of failed
+	// Paste is how a person finishes a login with Flow "paste", one sentence. Filled
+	// in by whoever knows what the person can use.
+	Paste string `json:"-"`
+	// Logins are those of a login to "all".
+	Logins []Login `json:"logins,omitempty"`
 }
+
+// The states of a Login.
+const (
+	LoginPreparing = "preparing"
+	LoginPending   = "pending"
+	LoginDone      = "done"
+	LoginFailed    = "failed"
+)
+
+// The flows of a Login.
+const (
+	FlowBrowser = "browser"
+	FlowPaste   = "paste"
+	FlowDevice  = "device"
+)
 
 // CanLogin reports whether logins can be started from here at all.
 func (g *Gate) CanLogin() bool { return g.opt.Logins != nil }
@@ -95,24 +119,38 @@ func (g *Gate) loginAll(ctx context.Context, c Caller) (Login, error) {
 	if g.opt.Logins == nil {
 		return Login{}, ErrNoLogins
 	}
-	var markdown strings.Builder
+	done := Login{Server: "all", State: LoginDone}
+	keys := g.mayNeedLogin(ctx, c)
+	if len(keys) == 0 {
+		return done, nil
+	}
+	all, err := g.opt.Logins.BeginAll(ctx, c.principal(), keys)
+	if err != nil || len(all) == 0 {
+		return done, err
+	}
+	return Login{Server: "all", State: LoginPending, Logins: all}, nil
+}
+
+// mayNeedLogin lists the accounts that exist as a whole for the caller and whose
+// servers may want a login: not those that are connected or logged in.
+func (g *Gate) mayNeedLogin(ctx context.Context, c Caller) []Key {
+	states := map[string]ServerStatus{}
 	for _, s := range g.Status(ctx, c, "") {
-		name := scopeName(s.Name, s.Account)
-		if !s.Auth.NeedsLogin() || !c.Scope.Whole(s.Name, s.Account) {
+		states[scopeName(s.Name, s.Account)] = s
+	}
+	var keys []Key
+	for _, srv := range g.Servers(ctx, c) {
+		s := states[scopeName(srv.Name, srv.Account)]
+		works := s.State == host.Connected || s.Auth.State == host.AuthOK
+		if srv.Off || srv.Transport == string(config.TransportStdio) || works && !s.Auth.NeedsLogin() {
 			continue
 		}
-		one, err := g.Login(ctx, c, name)
-		switch {
-		case err != nil:
-			fmt.Fprintf(&markdown, "- **%s**: %s\n", name, Explain(err).Text)
-		case one.URL != "":
-			fmt.Fprintf(&markdown, "- **%s**: [log in](%s)\n", name, one.URL)
+		k := c.own(Key{Server: srv.Name, Account: srv.Account})
+		if _, err := g.allow(ctx, &c, k, needWhole, ""); err == nil {
+			keys = append(keys, k)
 		}
 	}
-	if markdown.Len() == 0 {
-		return Login{Server: "all", State: "done", Markdown: "No server needs a login."}, nil
-	}
-	return Login{Server: "all", Flow: "browser", State: "pending", Markdown: "Open these, in any order:\n\n" + markdown.String()}, nil
+	return keys
 }
 
 // CompleteLogin completes a pending login of the caller's principal with the URL
@@ -143,10 +181,21 @@ func (g *Gate) LoginStatus(ctx context.Context, c Caller, target string) ([]Logi
 		if target != "" && target != l.Server {
 			continue
 		}
-		k := c.own(Key{Server: server, Account: label})
-		if _, err := g.allow(ctx, &c, k, needWhole, ""); err == nil {
+		if g.showsLogin(ctx, &c, c.own(Key{Server: server, Account: label})) {
 			out = append(out, l)
 		}
 	}
 	return out, err
+}
+
+// showsLogin reports whether a caller may see the logins of an account of its
+// principal. The account need not exist: a login that failed made none.
+func (g *Gate) showsLogin(ctx context.Context, c *Caller, k Key) bool {
+	bare := k
+	bare.Account = ""
+	if !g.exists(ctx, bare, g.accounts.find(bare)) {
+		return false
+	}
+	_, err := g.allowExisting(ctx, c, k, needWhole, "", g.accounts.find(k))
+	return err == nil
 }

@@ -95,9 +95,8 @@ func (e *endpoint) current(ctx context.Context, a Agent, method string) *snapsho
 }
 
 func (d *direct) call(ctx context.Context, a Agent, r Request, name string) ([]byte, error) {
-	if name == loginName && d.s.gate.CanLogin() {
-		args, _ := jsonx.Get(r.Params, "arguments")
-		return d.s.login(ctx, a, jsonx.GetText(args, "server"), jsonx.GetText(args, "redirect_url")), nil
+	if (name == loginName || name == statusName) && d.s.gate.CanLogin() {
+		return d.own(ctx, a, r, name), nil
 	}
 	snap := d.lookup(ctx, a, func(s *snapshot) bool { _, ok := s.tools.items[name]; return ok })
 	t, ok := snap.tools.items[name]
@@ -110,10 +109,24 @@ func (d *direct) call(ctx context.Context, a Agent, r Request, name string) ([]b
 	}
 	if !ok {
 		d.s.missing(ctx, a, wire.MethodToolsCall, name)
+		if err := d.s.unread(snap, wire.MethodToolsList, name); err != nil {
+			return nil, err
+		}
 		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s%s", name, didYouMean(name, keys(snap.tools.items)))
 	}
 	r.Params = jsonx.Set(r.Params, "name", jsonx.Quote(t.name))
 	return d.s.forward(ctx, a, t.src.key, t.name, r)
+}
+
+// own answers a call of a tool that the view adds.
+func (d *direct) own(ctx context.Context, a Agent, r Request, name string) []byte {
+	args, _ := jsonx.Get(r.Params, "arguments")
+	server := jsonx.GetText(args, "server")
+	if name == statusName {
+		text, failed := d.s.statusText(ctx, a, server)
+		return textResult(a, text, failed)
+	}
+	return d.s.login(ctx, a, server, jsonx.GetText(args, "redirect_url"))
 }
 
 // missing records the use of a tool or prompt that is not listed because it is denied.
@@ -151,6 +164,9 @@ func (d *direct) findPrompt(ctx context.Context, a Agent, method, name string) (
 	}
 	if !find(snap) {
 		d.s.missing(ctx, a, method, name)
+		if err := d.s.unread(snap, wire.MethodPromptsList, name); err != nil {
+			return target{}, err
+		}
 		return target{}, wire.Errorf(wire.CodeInvalidParams, "unknown prompt: %s%s", name, didYouMean(name, keys(snap.prompts.items)))
 	}
 	return snap.prompts.items[name], nil

@@ -110,6 +110,7 @@ func TestDirectRefuses(t *testing.T) {
 		{"unknown tool", wire.MethodToolsCall, `{"name":"alpha__ad"}`, wire.CodeInvalidParams, "did you mean alpha__add"},
 		{"denied tool", wire.MethodToolsCall, `{"name":"alpha__zeta"}`, wire.CodeInvalidParams, "unknown tool"},
 		{"no login tool without logins", wire.MethodToolsCall, `{"name":"login"}`, wire.CodeInvalidParams, "unknown tool"},
+		{"nor a status of them", wire.MethodToolsCall, `{"name":"status"}`, wire.CodeInvalidParams, "unknown tool"},
 		{"unknown prompt", wire.MethodPromptsGet, `{"name":"alpha__gret"}`, wire.CodeInvalidParams, "did you mean alpha__greet"},
 		{"ambiguous address", wire.MethodResourcesRead, `{"uri":"fake://readme"}`, wire.CodeInvalidParams, "usher://alpha/fake://readme or usher://beta/fake://readme"},
 		{"unknown address", wire.MethodResourcesRead, `{"uri":"other://x"}`, wire.CodeInvalidParams, "resource not found"},
@@ -284,10 +285,29 @@ type logins struct{ begun []string }
 func (l *logins) Begin(_ context.Context, k policy.Key) (Login, error) {
 	target := label(k.Server, k.Account)
 	l.begun = append(l.begun, target)
-	if target == "beta" {
+	one := Login{Server: target, Flow: "browser", State: "pending", Handle: "h-1", URL: "https://example.com/authorize"}
+	switch {
+	case target == "beta":
 		return Login{}, errors.New("beta does not speak OAuth")
+	case k.Account == "paste":
+		one.Flow, one.URL = "paste", one.URL+"?a=(b)"
+	case k.Account == "device":
+		one.Flow, one.URL, one.Code = "device", "https://example.com/device", "WDJB"
 	}
-	return Login{Server: target, Flow: "browser", State: "pending", Handle: "h-1", URL: "https://example.com/authorize"}, nil
+	return one, nil
+}
+
+func (l *logins) BeginAll(ctx context.Context, _ string, keys []policy.Key) ([]Login, error) {
+	var out []Login
+	for _, k := range keys {
+		if k.Server == "gone" {
+			out = append(out, Login{Server: k.Server, State: "failed", Reason: "cannot be resolved"})
+			continue
+		}
+		one, _ := l.Begin(ctx, k)
+		out = append(out, one)
+	}
+	return out, nil
 }
 
 func (l *logins) Complete(_ context.Context, _ string, may func(server, account string) bool, _ string) (Login, error) {
@@ -298,7 +318,11 @@ func (l *logins) Complete(_ context.Context, _ string, may func(server, account 
 }
 
 func (l *logins) Status(context.Context, string) ([]Login, error) {
-	return []Login{{Server: "alpha", State: "pending", Flow: "browser", Handle: "h-1"}, {Server: "hidden", State: "done"}}, nil
+	return []Login{
+		{Server: "alpha", State: "pending", Flow: "browser", Handle: "h-1"},
+		{Server: "hidden", State: "done"},
+		{Server: "alpha@new", State: "failed", Reason: "access_denied"},
+	}, nil
 }
 
 // Lists do not wait for a server that is slow; what it has can be used all the same by

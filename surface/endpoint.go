@@ -13,6 +13,7 @@ import (
 type endpoint struct {
 	s       *Surface
 	profile string
+	hints   *hints
 }
 
 // agent fills in the defaults, and who the agent is for the gate.

@@ -92,6 +92,3 @@ func (s *Surface) asAnswer(err error) error {
 	}
 	return err
 }
-
-// Explain says what an error of a view means to an agent.
-func (s *Surface) Explain(err error) Problem { return policy.Explain(err) }

@@ -142,7 +142,7 @@ func TestMetaActions(t *testing.T) {
 		{"status", `{"action":"status"}`, false, []string{`"server":"alpha"`, `"server":"gone"`, `"last_error"`, `"logins":[{"server":"alpha"`}},
 		{"status of one", `{"action":"status","server":"beta"}`, false, []string{`"server":"beta","state":"connected"`}},
 		{"status of nobody", `{"action":"status","server":"bta"}`, true, []string{"did you mean beta?"}},
-		{"login", `{"action":"login","server":"alpha"}`, false, []string{"To log in to **alpha**, open [this link](https://example.com/authorize)", "`status`", "handle: `h-1`"}},
+		{"login", `{"action":"login","server":"alpha"}`, false, []string{"To log in to **alpha**, open [this link](https://example.com/authorize)", "Use action status", "handle: `h-1`"}},
 		{"login to an account", `{"action":"login","server":"alpha@work"}`, false, []string{"**alpha@work**"}},
 		{"login to all", `{"action":"login","server":"all"}`, false, []string{"**needs**: [log in]"}},
 		{"login to nobody", `{"action":"login","server":"alpa"}`, true, []string{"did you mean alpha?"}},

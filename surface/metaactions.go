@@ -2,7 +2,6 @@ package surface
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,7 +25,7 @@ func (m *meta) act(ctx context.Context, a Agent, in input) (text string, failed 
 	case "describe_tool":
 		return m.describeTool(ctx, a, in)
 	case "status":
-		return m.status(ctx, a, in)
+		return m.s.statusText(ctx, a, in.server)
 	case "complete_login":
 		return plain(m.s.login(ctx, a, in.server, in.redirectURL))
 	}
@@ -122,7 +121,7 @@ func (m *meta) source(ctx context.Context, a Agent, name string) (*snapshot, *so
 	src := snap.by[name]
 	if src == nil {
 		m.s.refuse(ctx, a, name, wire.MethodToolsList)
-		return nil, nil, noServer(snap, name)
+		return nil, nil, noServer(snap, name, &metaHints)
 	}
 	if src.err != nil {
 		p := m.s.Explain(src.err)
@@ -139,17 +138,17 @@ func (m *meta) source(ctx context.Context, a Agent, name string) (*snapshot, *so
 	}
 	snap = m.s.snapshot(ctx, a)
 	if src = snap.by[name]; src == nil {
-		return nil, nil, noServer(snap, name)
+		return nil, nil, noServer(snap, name, &metaHints)
 	}
 	return snap, src, ""
 }
 
-func noServer(snap *snapshot, name string) string {
+func noServer(snap *snapshot, name string, h *hints) string {
 	names := make([]string, len(snap.sources))
 	for i := range snap.sources {
 		names[i] = snap.sources[i].label
 	}
-	return fmt.Sprintf("No server is named %q%s Use action list_servers for all names.", name, orStop(didYouMean(name, names)))
+	return fmt.Sprintf("No server is named %q%s %s", name, orStop(didYouMean(name, names)), h.names)
 }
 
 func noTool(snap *snapshot, src *source, tool string) string {
@@ -216,31 +215,6 @@ func (m *meta) describeTool(ctx context.Context, a Agent, in input) (string, boo
 	return string(t.Definition), false
 }
 
-func (m *meta) status(ctx context.Context, a Agent, in input) (string, bool) {
-	snap := m.s.snapshot(ctx, a)
-	if in.server != "" && snap.by[in.server] == nil {
-		m.s.refuse(ctx, a, in.server, wire.MethodToolsList)
-		return noServer(snap, in.server), true
-	}
-	out := struct {
-		Servers []Status `json:"servers"`
-		Logins  []Login  `json:"logins,omitempty"`
-	}{Servers: []Status{}}
-	for _, st := range m.s.gate.Status(ctx, a.who, in.server) {
-		out.Servers = append(out.Servers, statusOf(st))
-	}
-	logins, err := m.s.gate.LoginStatus(ctx, a.who, in.server)
-	if err != nil {
-		m.s.opt.Log.Warn("cannot read the state of logins", "error", err)
-	}
-	out.Logins = logins
-	text, err := json.Marshal(out)
-	if err != nil {
-		return err.Error(), true
-	}
-	return string(text), false
-}
-
 // callTool passes a call on and returns the server's own result. What an agent can
 // do something about is told in words; a needed login is the gateway's to show.
 func (m *meta) callTool(ctx context.Context, a Agent, r Request, in input) ([]byte, error) {
@@ -258,7 +232,7 @@ func (m *meta) callTool(ctx context.Context, a Agent, r Request, in input) ([]by
 	if src == nil {
 		server, account, _ := strings.Cut(in.server, "@")
 		_ = m.s.gate.Enter(ctx, a.who, policy.Key{Server: server, Account: account}, wire.MethodToolsCall, in.tool) // as below
-		return textResult(a, noServer(snap, in.server), true), nil
+		return textResult(a, noServer(snap, in.server, &metaHints), true), nil
 	}
 	if src.known && !snap.hasTool(src, in.tool) {
 		if t, ok := src.tool(in.tool); !ok || !t.Blocked {

@@ -64,10 +64,10 @@ func New(gate *policy.Gate, opt *Options) *Surface {
 }
 
 // Meta is the view with the one tool that stands for all servers.
-func (s *Surface) Meta() View { return &meta{endpoint{s: s}} }
+func (s *Surface) Meta() View { return &meta{endpoint{s: s, hints: &metaHints}} }
 
 // Direct is the view with the tools of all servers.
-func (s *Surface) Direct() View { return &direct{endpoint{s: s}} }
+func (s *Surface) Direct() View { return &direct{endpoint{s: s, hints: &directHints}} }
 
 // Profile is the direct view narrowed to a profile. The error is [ErrUnknownView].
 func (s *Surface) Profile(name string) (View, error) {
@@ -75,13 +75,13 @@ func (s *Surface) Profile(name string) (View, error) {
 	if _, ok := all[name]; !ok {
 		return nil, fmt.Errorf("%w: no profile is named %q", ErrUnknownView, name)
 	}
-	return &direct{endpoint{s: s, profile: name}}, nil
+	return &direct{endpoint{s: s, profile: name, hints: &directHints}}, nil
 }
 
 // Server is the view on one server ("name" or "name@account"), untouched, if it
 // exists for the agent. The error is [ErrUnknownView].
 func (s *Surface) Server(ctx context.Context, a Agent, name string) (View, error) {
-	e := endpoint{s: s}
+	e := endpoint{s: s, hints: &singleHints}
 	k, err := s.gate.Resolve(ctx, e.agent(a).who, name, wire.MethodInitialize)
 	switch {
 	case err == nil:

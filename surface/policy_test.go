@@ -177,11 +177,11 @@ func TestLoginTool(t *testing.T) {
 		t.Errorf("begun (-want +got)\n%s", diff)
 	}
 	for flow, want := range map[string]string{"device": "enter the code **ABCD**", "paste": "complete_login", "browser": "open [this link]"} {
-		if got := loginText(Login{Server: "s", Flow: flow, State: "pending", URL: "https://x", Code: "ABCD", Handle: "h"}, "s"); !strings.Contains(got, want) || !strings.Contains(got, "handle: `h`") {
+		if got := loginText(Login{Server: "s", Flow: flow, State: "pending", URL: "https://x", Code: "ABCD", Handle: "h"}, "s", &metaHints); !strings.Contains(got, want) || !strings.Contains(got, "handle: `h`") {
 			t.Errorf("%s: %s", flow, got)
 		}
 	}
-	if got := loginText(Login{State: "failed", Reason: "refused"}, "s"); !strings.Contains(got, "refused") {
+	if got := loginText(Login{State: "failed", Reason: "refused"}, "s", &metaHints); !strings.Contains(got, "refused") {
 		t.Error(got)
 	}
 }

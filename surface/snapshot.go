@@ -145,7 +145,7 @@ func (snap *snapshot) addTools(narrow bool, n naming, login bool) {
 	}
 	var first []byte
 	if login {
-		first = loginTool
+		first = slices.Concat(statusTool, []byte(","), loginTool)
 	}
 	snap.tools = newList("tools", first, all, f)
 }

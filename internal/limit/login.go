@@ -30,6 +30,12 @@ const (
 	StepUps = 100
 	// LoginOutcomes is how many ends of logins a process remembers.
 	LoginOutcomes = 4_096
+	// LoginFailures is how many failed logins of a principal a process remembers.
+	LoginFailures = 50
+	// LoginFailuresTotal is how many failed logins of all principals a process remembers.
+	LoginFailuresTotal = 5_000
+	// LoginRounds is how many principals log in to all servers at once.
+	LoginRounds = 64
 	// CallbackConnections is how many connections the callback listener has open.
 	CallbackConnections = 256
 	// CallbackRequests is how many answers of login pages are taken in at once.
@@ -113,6 +119,18 @@ func pendingRows() []Row {
 		{
 			Name: "LoginOutcomes", Who: "client", What: "logins whose end a process remembers", Value: LoginOutcomes,
 			Then: "the oldest is forgotten", Test: "auth.TestOutcomesAreBounded",
+		},
+		{
+			Name: "LoginFailures", Who: "client", What: "failed logins of one principal that its agents see", Value: LoginFailures,
+			Then: "the oldest is forgotten", Test: "usher.TestLoginFailuresAreBounded",
+		},
+		{
+			Name: "LoginFailuresTotal", Who: "client", What: "failed logins of all principals that agents see", Value: LoginFailuresTotal,
+			Then: "the oldest is forgotten", Test: "usher.TestLoginFailuresAreBounded",
+		},
+		{
+			Name: "LoginRounds", Who: "client", What: "principals whose agents log in to all servers at once", Value: LoginRounds,
+			Then: "a new one is refused", Test: "usher.TestLoginRoundsAreBounded",
 		},
 		{
 			Name: "CallbackConnections", Who: "browser", What: "connections to the callback listener", Value: CallbackConnections,

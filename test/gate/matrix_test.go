@@ -200,8 +200,11 @@ func calls(e endpoint) []request {
 		out = append(out, request{name, fmt.Sprintf(`"name":%q,"arguments":{}`, name)})
 	}
 	for _, a := range append(accounts, [2]string{"all", ""}) {
-		out = append(out, request{"login", fmt.Sprintf(`"name":"login","arguments":{"server":%q}`, label(a[0], a[1]))})
+		for _, tool := range []string{"login", "status"} {
+			out = append(out, request{tool, fmt.Sprintf(`"name":%q,"arguments":{"server":%q}`, tool, label(a[0], a[1]))})
+		}
 	}
+	out = append(out, request{"status", `"name":"status","arguments":{}`})
 	return out
 }
 
