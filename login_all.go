@@ -97,6 +97,9 @@ func (l *logins) targets(ctx context.Context, keys []host.Key) []bulk.Target {
 	for _, k := range keys {
 		a := account(k)
 		srv, err := l.h.Target(ctx, a)
+		if err == nil {
+			err = l.h.mayDiscover(a, srv)
+		}
 		if err != nil {
 			srv = config.Server{Name: a.Server, Transport: config.TransportHTTP, Problem: err}
 		}

@@ -30,6 +30,10 @@ func (l *logins) Begin(ctx context.Context, k host.Key) (policy.Login, error) {
 	if err != nil {
 		return policy.Login{}, err
 	}
+	if err := l.h.mayDiscover(a, srv); err != nil {
+		l.failed(ctx, a, err)
+		return policy.Login{}, err
+	}
 	if _, err := l.h.engine.Machine(ctx, a, srv, nil); !errors.Is(err, auth.ErrNoFlow) {
 		if err != nil {
 			l.failed(ctx, a, err)

@@ -66,7 +66,7 @@ func (h *Host) Tokens() *gateway.Tokens {
 
 // Authenticator makes what the settings say about authentication; nil means that clients
 // need none. Settings of gateway.auth that cannot be used are an error: their default
-// would be no authentication.
+// would be no authentication. The error may be a [DiscoveryError].
 func (h *Host) Authenticator(s config.GatewayAuth, publicURL string) (gateway.Authenticator, error) {
 	if err := h.Config().Usher.Mistaken("gateway.auth"); err != nil {
 		return nil, fmt.Errorf("the authentication of the gateway is not known: %w", err)
@@ -74,6 +74,12 @@ func (h *Host) Authenticator(s config.GatewayAuth, publicURL string) (gateway.Au
 	switch s.Mode {
 	case "", "none":
 		return nil, nil
+	case "token", "oidc":
+		if err := h.checkDiscovery(s.Mode); err != nil {
+			return nil, err
+		}
+	}
+	switch s.Mode {
 	case "token":
 		return h.Tokens(), nil
 	case "oidc":

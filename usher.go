@@ -187,7 +187,7 @@ func (h *Host) wire(ctx context.Context, o *Options) error {
 		rt = h.transport
 	}
 	h.plain = rt
-	h.engine = auth.New(h.store, &auth.Options{Events: h.bus, Log: o.Log, PublicOnly: h.publicOnly})
+	h.engine = auth.New(h.store, &auth.Options{Events: h.bus, Log: o.Log, PublicOnly: h.publicOnly, DiscoveryHosts: h.discoveryHosts})
 	h.carriers.any = h.engine.Transport(rt)
 	h.carriers.public = h.carriers.any
 	if h.public != nil {

@@ -34,6 +34,9 @@ type Options struct {
 	Log *slog.Logger
 	// TLS is used for all requests to authorization servers. Default: the system's.
 	TLS *tls.Config
+	// DiscoveryHosts are globs over the hosts that logins may reach, beside those that
+	// the definition of a server names. Nil, or an empty list: all that are public.
+	DiscoveryHosts func() []string
 	// PublicOnly reports whether logins to a server must not reach private addresses,
 	// whatever its definition says. Nil: none is restricted in this way.
 	PublicOnly func(context.Context, config.Server) bool

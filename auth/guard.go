@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -45,6 +46,7 @@ type bounds struct {
 	Allow  []string `json:"allow,omitempty"`  // oauth.discovery.allow
 	Named  []string `json:"named,omitempty"`  // host:port of endpoints that the configuration names; a host alone is any port
 	Public bool     `json:"public,omitempty"` // only public addresses, whatever else is set
+	Hosts  []string `json:"hosts,omitempty"`  // globs of gateway.discoveryHosts; empty: all
 }
 
 func newGuard(b bounds) *guard {
@@ -55,6 +57,9 @@ func newGuard(b bounds) *guard {
 func (e *Engine) boundsOf(ctx context.Context, srv config.Server) bounds {
 	b := boundsOf(srv)
 	b.Public = e.opt.PublicOnly != nil && e.opt.PublicOnly(ctx, srv)
+	if e.opt.DiscoveryHosts != nil {
+		b.Hosts = e.opt.DiscoveryHosts()
+	}
 	return b
 }
 
@@ -86,10 +91,26 @@ func (g *guard) allowed(host, port string) bool {
 	})
 }
 
+// listed reports whether a host is one that the definition of the server names, or in
+// the list of the gateway.
+func (g *guard) listed(host, port string) bool {
+	at := net.JoinHostPort(host, port)
+	if len(g.Hosts) == 0 || host == g.Server || g.allowed(host, port) || slices.Contains(g.Named, host) || slices.Contains(g.Named, at) {
+		return true
+	}
+	return slices.ContainsFunc(g.Hosts, func(glob string) bool {
+		ok, _ := path.Match(strings.ToLower(glob), host) // the configuration was checked
+		return ok
+	})
+}
+
 // check decides about one resolved address of a host.
 func (g *guard) check(ctx context.Context, host, port string, ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	host = strings.ToLower(strings.Trim(host, "[]"))
+	if !g.listed(host, port) {
+		return fmt.Errorf("%w: %s is not in gateway.discoveryHosts", errAddress, clean(host, 100))
+	}
 	class := address.Class(ip)
 	if class != address.Public && g.Public {
 		return fmt.Errorf("%w: %s is at %s, a %s address, and nobody has approved this server of a project file", errAddress, clean(host, 100), ip, class)

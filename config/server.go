@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -181,6 +182,20 @@ type OAuth struct {
 	IDP                         *IDP
 	DPoP                        bool
 	Discovery                   Discovery
+}
+
+// Discovers reports whether a login to the server fetches metadata from hosts that
+// nothing in its definition names: oauth.discovery is on and has no allow list.
+func (s Server) Discovers() bool {
+	if s.Transport == TransportStdio || s.HeadersFrom != "" {
+		return false
+	}
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return false
+		}
+	}
+	return s.OAuth == nil || s.OAuth.Discovery.Mode != "off" && len(s.OAuth.Discovery.Allow) == 0
 }
 
 // IDP is the identity provider of an enterprise-managed login.

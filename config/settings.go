@@ -88,8 +88,11 @@ type Gateway struct {
 	MaxConcurrentCalls int           // 64 per principal
 	SessionIdle        time.Duration // 30m
 	DrainTimeout       time.Duration // 10s
-	Auth               GatewayAuth
-	Profiles           map[string]Profile
+	// DiscoveryHosts are globs over the hosts that may be asked for OAuth metadata and
+	// tokens, beside those that the definition of a server names. Empty: all.
+	DiscoveryHosts []string
+	Auth           GatewayAuth
+	Profiles       map[string]Profile
 }
 
 // GatewayAuth says who may come in.
@@ -184,6 +187,7 @@ func (s *Settings) list() []setting {
 		{"gateway.maxConcurrentCalls", &g.MaxConcurrentCalls, atLeast(&g.MaxConcurrentCalls, 1)},
 		{"gateway.sessionIdle", &g.SessionIdle, atLeast(&g.SessionIdle, time.Second)},
 		{"gateway.drainTimeout", &g.DrainTimeout, atLeast(&g.DrainTimeout, 0)},
+		{"gateway.discoveryHosts", &g.DiscoveryHosts, func() error { return checkHosts(g.DiscoveryHosts) }},
 		{"gateway.auth.mode", &g.Auth.Mode, among(&g.Auth.Mode, "none", "token", "oidc")},
 		{"gateway.auth.issuer", &g.Auth.Issuer, func() error { return checkOptionalURL(g.Auth.Issuer) }},
 		{"gateway.auth.audience", &g.Auth.Audience, nil},
@@ -292,6 +296,18 @@ func checkKey(key string) error {
 		return nil
 	}
 	return errors.New("must be auto, keychain, passphrase, file:PATH or env:NAME")
+}
+
+func checkHosts(hosts []string) error {
+	for _, host := range hosts {
+		if err := checkGlob(host); err != nil {
+			return err
+		}
+		if strings.ContainsAny(host, "/:") {
+			return fmt.Errorf("must hold host names, without scheme and port, not %s", Visible(host))
+		}
+	}
+	return nil
 }
 
 func checkOptionalURL(raw string) error {

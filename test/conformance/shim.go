@@ -56,8 +56,8 @@ func startShim(target, prefix string) (base string, stop func(), err error) {
 	}, nil
 }
 
-// ownTool is the one tool of the joined endpoint that belongs to no server.
-const ownTool = "login"
+// ownTool reports whether a tool of the joined endpoint belongs to no server.
+func ownTool(name string) bool { return name == "login" || name == "status" }
 
 // inward adds the prefix to the names in a request.
 func inward(r *http.Request, prefix string) {
@@ -73,7 +73,7 @@ func inward(r *http.Request, prefix string) {
 		switch m.Method {
 		case wire.MethodToolsCall, wire.MethodPromptsGet:
 			raw, ok := jsonx.Get(m.Params, "name")
-			if name, _ := jsonx.Text(raw); !ok || name == ownTool {
+			if name, _ := jsonx.Text(raw); !ok || ownTool(name) {
 				break
 			}
 			body = jsonx.Set(body, "params", jsonx.Set(m.Params, "name", prefixed(raw, prefix)))

@@ -30,6 +30,7 @@ var aboutSettings = map[string]string{
 	"gateway.maxConcurrentCalls": "calls under way for one principal",
 	"gateway.sessionIdle":        "how long an unused session is kept",
 	"gateway.drainTimeout":       "how long calls may go on after the gateway was told to end",
+	"gateway.discoveryHosts":     "hosts (globs) that logins may ask for OAuth metadata and tokens, beside those that a server's definition names; a gateway for several principals does not start without it; `*` is every public host",
 	"gateway.auth.mode":          "who may come in; `none` is for loopback only",
 	"gateway.auth.issuer":        "issuer of the tokens",
 	"gateway.auth.audience":      "audience that tokens must have",
