@@ -24,9 +24,7 @@ const (
 // share the store, and keeps it until release. A host that loses it, because its
 // store was away for too long, stops the server.
 func (h *Host) singleton(ctx context.Context, srv config.Server) (release func(), err error) {
-	ctx, stop := context.WithTimeout(ctx, singletonWait)
-	defer stop()
-	lease, err := vault.Acquire(ctx, h.store, "singleton/"+srv.Name, singletonLease)
+	lease, err := h.singletonLease(ctx, "singleton/"+srv.Name)
 	if held, ok := errors.AsType[*vault.HeldError](err); ok {
 		return nil, h.runsElsewhere(ctx, srv.Name, held)
 	}
@@ -40,6 +38,21 @@ func (h *Host) singleton(ctx context.Context, srv config.Server) (release func()
 		}
 		_ = h.hosted.Stop(srv.Name) // fails for a server that is gone anyway
 	}), nil
+}
+
+// singletonLease waits for the lease a moment, and for as long as it takes to be sure
+// of it if the holder seems to be dead.
+func (h *Host) singletonLease(ctx context.Context, name string) (vault.Lease, error) {
+	wait, stop := context.WithTimeout(ctx, singletonWait)
+	defer stop()
+	lease, err := vault.Acquire(wait, h.store, name, singletonLease)
+	held, ok := errors.AsType[*vault.HeldError](err)
+	if !ok || !held.Overdue {
+		return lease, err
+	}
+	wait, stop = context.WithTimeout(ctx, held.Remaining+singletonWait)
+	defer stop()
+	return vault.Acquire(wait, h.store, name, singletonLease)
 }
 
 // singletonHome is where a singleton runs, for those who are asked for it elsewhere.

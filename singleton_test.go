@@ -1,6 +1,7 @@
 package usher
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/sqlstore"
+	"github.com/usher-mcp/usher/vault/vaulttest"
 )
 
 // A singleton is run by one host at a time: the others say where, and take over when
@@ -46,4 +49,28 @@ func TestSingletonRunsOnce(t *testing.T) {
 		}
 		release()
 	})
+}
+
+// A host that starts after the one that ran a singleton was killed takes over in the
+// same call, though it has never seen the other one.
+func TestSingletonOfADeadHost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "usher", "usher.db")
+	open := func(clock vault.Clock) vault.Store {
+		s, err := sqlstore.Open(t.Context(), path, &sqlstore.Options{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	dead := vaulttest.NewHands()
+	dead.Step(-time.Hour)
+	if _, err := open(dead.Now).Lease(t.Context(), "singleton/db", 4*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	release, err := (&Host{store: open(nil)}).singleton(t.Context(), config.Server{Name: "db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
 }

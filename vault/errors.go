@@ -36,8 +36,12 @@ var (
 type HeldError struct {
 	Name   string
 	Holder string
-	// Remaining is how long until the lease runs out if it is not renewed.
+	// Remaining is how long this process must still see the lease unchanged before
+	// it may take it over.
 	Remaining time.Duration
+	// Overdue: by the wall clock the holder should have renewed it. It is probably
+	// dead, but clocks are set, so this is a hint only.
+	Overdue bool
 }
 
 func (e *HeldError) Error() string {

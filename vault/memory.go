@@ -24,13 +24,18 @@ type Memory struct {
 	records  map[Key]Record
 	counters map[Key]int64
 	leases   map[string]memoryLease
+	clock    Clock // of leases
 	audit    []AuditEntry
 	auditSeq int64
 }
 
 // NewMemory returns an empty store.
-func NewMemory() *Memory {
+func NewMemory() *Memory { return NewMemoryAt(Now) }
+
+// NewMemoryAt is [NewMemory] with a clock for leases of its own.
+func NewMemoryAt(clock Clock) *Memory {
 	return &Memory{
+		clock:    clock,
 		holder:   NewHolder(),
 		records:  make(map[Key]Record),
 		counters: make(map[Key]int64),

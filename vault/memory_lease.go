@@ -26,11 +26,11 @@ func (m *Memory) Lease(ctx context.Context, name string, ttl time.Duration) (Lea
 		return Lease{}, err
 	}
 	defer m.mu.Unlock()
-	held := m.leases[name]
-	if remaining := time.Until(held.expires); held.holder != "" && remaining > 0 {
+	held, now := m.leases[name], m.clock().Steady
+	if remaining := held.expires.Sub(now); held.holder != "" && remaining > 0 {
 		return Lease{}, &HeldError{Name: name, Holder: held.holder, Remaining: remaining}
 	}
-	l := Lease{Name: name, Holder: LeaseHolder(m.holder), Epoch: held.epoch + 1, Expires: time.Now().Add(ttl)}
+	l := Lease{Name: name, Holder: LeaseHolder(m.holder), Epoch: held.epoch + 1, Expires: now.Add(ttl)}
 	m.leases[name] = memoryLease{holder: l.Holder, epoch: l.Epoch, expires: l.Expires}
 	return l, nil
 }
@@ -48,7 +48,7 @@ func (m *Memory) Renew(ctx context.Context, lease Lease, ttl time.Duration) (Lea
 	if !held.is(lease) {
 		return Lease{}, fmt.Errorf("renew lease %s: %w", lease.Name, ErrFenced)
 	}
-	lease.Expires = time.Now().Add(ttl)
+	lease.Expires = m.clock().Steady.Add(ttl)
 	held.expires = lease.Expires
 	m.leases[lease.Name] = held
 	return lease, nil

@@ -27,6 +27,14 @@ func openMemory(t *testing.T) vault.Store {
 
 func TestMemoryContract(t *testing.T) { vaulttest.Run(t, openMemory) }
 
+// The one process that uses it has seen a lease since it gave it out.
+func TestMemoryClocks(t *testing.T) {
+	vaulttest.RunClocks(t, func(_ *testing.T, clocks ...vault.Clock) []vault.Store {
+		s := vault.NewMemoryAt(clocks[0])
+		return []vault.Store{s, s}
+	})
+}
+
 func TestSealedContract(t *testing.T) {
 	vaulttest.Run(t, func(t *testing.T) vault.Store { return vault.Sealed(openMemory(t), flip{}) })
 }

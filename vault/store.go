@@ -148,17 +148,21 @@ type Lease struct {
 	Holder string
 	// Epoch grows with every acquisition of the name.
 	Epoch int64
-	// Expires is when others may take the lease, by this process's clock and
-	// counted from before the store was asked, so never later than the store
-	// thinks.
+	// Expires is when others may take the lease, by this process's steady clock and
+	// counted from before the store was asked, so never later than others think.
 	Expires time.Time
 }
 
-// Leases hands out names to one holder at a time, by the store's clock.
+// Leases hands out names to one holder at a time. No clock is compared with one of
+// another process: clocks differ and are set.
 type Leases interface {
 	// Lease acquires name for ttl, or fails with a [*HeldError] (which is
 	// [ErrHeld]). It does not wait; see [Acquire] and [Hold]. A process that
 	// holds the lease already is refused like any other.
+	//
+	// The lease of a holder that died is taken over once this process has itself
+	// seen it unchanged, by its steady clock, for the time it was given: never
+	// sooner, and however far in the future its end may lie.
 	Lease(ctx context.Context, name string, ttl time.Duration) (Lease, error)
 
 	// Renew gives the lease ttl from now, or fails with [ErrFenced] when

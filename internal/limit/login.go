@@ -36,6 +36,8 @@ const (
 	LoginFailuresTotal = 5_000
 	// LoginRounds is how many principals log in to all servers at once.
 	LoginRounds = 64
+	// WatchedLeases is of how many leases of other processes a process remembers since when it saw them.
+	WatchedLeases = 4_096
 	// CallbackConnections is how many connections the callback listener has open.
 	CallbackConnections = 256
 	// CallbackRequests is how many answers of login pages are taken in at once.
@@ -115,6 +117,10 @@ func pendingRows() []Row {
 		{
 			Name: "StepUps", Who: "client", What: "operations of an account that asked for more permission", Value: StepUps,
 			Then: "the oldest is forgotten", Test: "auth.TestStepUpsAreBounded",
+		},
+		{
+			Name: "WatchedLeases", Who: "client", What: "leases of other processes that a process waits for", Value: WatchedLeases,
+			Then: "one is forgotten, and waited for from the start", Test: "vault.TestSightingsAreBounded",
 		},
 		{
 			Name: "LoginOutcomes", Who: "client", What: "logins whose end a process remembers", Value: LoginOutcomes,

@@ -47,7 +47,7 @@ var rooms = map[string]rule{
 	"control":            {theirs: []string{"golang.org/x/sys"}},
 	"process":            {theirs: []string{"golang.org/x/sys"}},
 	"upstream":           {ours: []string{"process", "config"}},
-	"vault":              {theirs: []string{"github.com/zalando/go-keyring", "filippo.io/age"}},
+	"vault":              {theirs: []string{"github.com/zalando/go-keyring", "filippo.io/age", "golang.org/x/sys"}},
 	"vault/sqlstore":     {ours: []string{"vault"}, theirs: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	"vault/vaulttest":    {ours: []string{"vault"}, theirs: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"auth":               {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},

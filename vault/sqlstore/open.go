@@ -26,6 +26,8 @@ type Options struct {
 	// log of what can be spared beside the file for whoever opens it next, as a killed
 	// process does: to tidy up waits for the disk three times.
 	Exits bool
+	// Clock counts how long leases of other processes were seen. Default vault.Now.
+	Clock vault.Clock
 }
 
 func (o *Options) withDefaults() Options {
@@ -38,6 +40,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if opt.Poll <= 0 {
 		opt.Poll = 250 * time.Millisecond
+	}
+	if opt.Clock == nil {
+		opt.Clock = vault.Now
 	}
 	return opt
 }
@@ -58,6 +63,8 @@ type Store struct {
 	reads  prepared
 	watch  watcher
 	health health
+	// sightings says since when leases of others were seen as they are.
+	sightings vault.Sightings
 
 	closed atomic.Bool
 	untidy atomic.Bool                        // something was written that must not stay in the log

@@ -10,7 +10,9 @@ type migration struct {
 }
 
 // migrations returns all steps; the schema's version is how many were taken.
-func migrations() []migration { return []migration{recordsAndLeases(), countersAndAudit()} }
+func migrations() []migration {
+	return []migration{recordsAndLeases(), countersAndAudit(), leaseTimes()}
+}
 
 // recordsAndLeases is step 1: records, the sequence of their versions, leases,
 // the damaged records that were set aside, and the room that Ready keeps.
@@ -78,6 +80,18 @@ func countersAndAudit() migration {
 				action TEXT NOT NULL, target TEXT NOT NULL, outcome TEXT NOT NULL, detail BYTEA NOT NULL)`,
 			`CREATE INDEX usher_audit_at ON usher_audit (at)`,
 		},
+		postgresDown: down,
+	}
+}
+
+// leaseTimes is step 3: how long each lease was given for, in milliseconds, so that
+// those who wait can count it on their own clock.
+func leaseTimes() migration {
+	down := []string{`ALTER TABLE usher_leases DROP COLUMN ttl`}
+	return migration{
+		sqliteUp:     []string{`ALTER TABLE usher_leases ADD COLUMN ttl INTEGER NOT NULL DEFAULT 0`},
+		sqliteDown:   down,
+		postgresUp:   []string{`ALTER TABLE usher_leases ADD COLUMN ttl BIGINT NOT NULL DEFAULT 0`},
 		postgresDown: down,
 	}
 }
