@@ -64,7 +64,11 @@ type Engine struct {
 	verdicts verdictBook
 	unsaved  unsavedBook
 	count    counters
-	seed     string // makes this process renew at other moments than its neighbours
+	seed     string // makes this process renew at other moments than its neighbours, and names it in notes
+	self     func() sender
+	stateOf  func(sender) senderState
+	sendings vault.Sightings // of the notes of other processes
+	clock    vault.Clock
 
 	life context.Context // ends with Close
 	stop context.CancelFunc
@@ -76,7 +80,10 @@ type Engine struct {
 
 // New returns an engine that keeps everything in store, which stays the caller's.
 func New(store vault.Store, options *Options) *Engine {
-	e := &Engine{store: store, seed: rand.Text(), answers: make(chan struct{}, limit.CallbackRequests)}
+	e := &Engine{
+		store: store, seed: rand.Text(), answers: make(chan struct{}, limit.CallbackRequests),
+		self: thisSender, stateOf: probeSender, clock: vault.Now,
+	}
 	if options != nil {
 		e.opt = *options
 	}

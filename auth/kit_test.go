@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -67,8 +68,13 @@ func (n *wires) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errNoHost
 	}
 	in := req.Clone(req.Context())
-	if in.Body == nil {
-		in.Body = http.NoBody
+	in.Body = http.NoBody
+	if req.Body != nil { // a network takes the whole request before anybody answers
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		in.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	in.RequestURI, in.Host = req.URL.RequestURI(), req.URL.Host
 	rec := httptest.NewRecorder()

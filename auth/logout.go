@@ -77,7 +77,7 @@ func (e *Engine) forgetAccount(ctx context.Context, a Account) {
 	if u, _ := e.unsaved.get(a); u != nil {
 		e.unsaved.remove(a, u)
 	}
-	for _, key := range []vault.Key{stepKey(a), attemptsKey(a)} {
+	for _, key := range []vault.Key{stepKey(a), attemptsKey(a), sendingKey(a)} {
 		_, _ = e.store.Take(ctx, key) // harmless if it stays
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,22 +28,35 @@ const (
 	childJob   = "USHER_AUTH_CHILD"
 	childStore = "USHER_AUTH_STORE"
 	childURL   = "USHER_AUTH_URL"
+	childHalt  = "USHER_AUTH_HALT" // the step of a refresh at which it halts; none if empty
 )
 
 // runChild makes one call for each line of standard input and says how it went.
 func runChild(string) int {
 	ctx := context.Background()
-	store, err := sqlstore.Open(ctx, os.Getenv(childStore), nil)
+	clock := &steppedClock{}
+	store, err := sqlstore.Open(ctx, os.Getenv(childStore), &sqlstore.Options{Clock: clock.now})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	in := bufio.NewScanner(os.Stdin)
 	e := New(store, nil)
+	if n, err := strconv.Atoi(os.Getenv(childHalt)); err == nil {
+		h := &halting{Store: store, n: int32(n), in: in}
+		e = New(h, &Options{RoundTripper: &http.Transport{DialContext: h.dial}})
+	}
+	e.clock = clock.now
 	tr := &http.Transport{}
 	c := &http.Client{Transport: e.Transport(tr)}
 	srv := config.Server{Name: "srv", URL: os.Getenv(childURL), OAuth: &config.OAuth{}}
 	fmt.Println("ready")
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+	for in.Scan() {
+		if d, err := time.ParseDuration(in.Text()); err == nil {
+			clock.step.Store(int64(d))
+			fmt.Println("ok")
+			continue
+		}
 		if err := callAs(ctx, e, c, Account{Server: "srv"}, srv); err != nil {
 			fmt.Println(strings.ReplaceAll(err.Error(), "\n", " "))
 			continue
@@ -60,7 +74,7 @@ type childProcess struct {
 	out *bufio.Scanner
 }
 
-func startChild(t *testing.T, path, address string) *childProcess {
+func startChild(t *testing.T, path, address string, env ...string) *childProcess {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -68,6 +82,7 @@ func startChild(t *testing.T, path, address string) *childProcess {
 	}
 	c := &childProcess{cmd: exec.CommandContext(t.Context(), exe)}
 	c.cmd.Env = append(os.Environ(), childJob+"=call", childStore+"="+path, childURL+"="+address, "GORACE=atexit_sleep_ms=0")
+	c.cmd.Env = append(c.cmd.Env, env...)
 	c.cmd.Stderr = os.Stderr
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -112,13 +127,15 @@ func TestOneRefreshForManyProcesses(t *testing.T) {
 	})
 }
 
-func oneRefreshForMany(t *testing.T, path string, processes, rounds int) {
+// processWorld is a world of real connections and a store that processes share.
+func processWorld(t *testing.T, path string) *world {
+	t.Helper()
 	as := fake.NewAuth(nil)
 	_, stop, err := as.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stop()
+	t.Cleanup(stop)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -126,19 +143,26 @@ func oneRefreshForMany(t *testing.T, path string, processes, rounds int) {
 	prot := &fake.Protected{Resource: fmt.Sprintf("http://%s/mcp", l.Addr())}
 	hs := &http.Server{Handler: as.Protect(prot, okHandler)}
 	go func() { _ = hs.Serve(l) }()
-	defer func() { _ = hs.Close() }()
+	t.Cleanup(func() { _ = hs.Close() })
 
 	store, err := sqlstore.Open(t.Context(), path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, as: as, prot: prot, store: store, e: New(store, nil), a: Account{Server: "srv"}, srv: config.Server{Name: "srv", URL: prot.Resource, OAuth: &config.OAuth{}}}
-	defer func() {
+	t.Cleanup(func() {
 		_, _ = w.e.Logout(context.WithoutCancel(t.Context()), w.a) // a database outlives the test
 		_ = w.e.Close()
 		_ = store.Close()
-	}()
+	})
+	w.client = &http.Client{Transport: w.e.Transport(&http.Transport{DisableKeepAlives: true})}
 	w.login()
+	return w
+}
+
+func oneRefreshForMany(t *testing.T, path string, processes, rounds int) {
+	w := processWorld(t, path)
+	as, prot := w.as, w.prot
 	var children []*childProcess
 	for range processes {
 		children = append(children, startChild(t, path, prot.Resource))

@@ -48,7 +48,9 @@ func (e *Engine) renew(ctx context.Context, a Account, srv config.Server, r rene
 			defer e.work.Done()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewLimit)
 			defer cancel()
-			return e.renewOnce(ctx, a, srv, r)
+			// Close ends waiting for others. What was sent is waited for all the same.
+			defer context.AfterFunc(e.life, cancel)()
+			return e.renewWhenFirst(ctx, a, srv, r)
 		})
 		select {
 		case got := <-ch:
@@ -66,6 +68,45 @@ func (e *Engine) renew(ctx context.Context, a Account, srv config.Server, r rene
 	return nil, &UnavailableError{Account: a, Reason: "too many renewals at once", RetryAfter: time.Second}
 }
 
+// renewWhenFirst is renewOnce, again as long as another process may have sent the same
+// refresh token and may still store what it gets for it.
+func (e *Engine) renewWhenFirst(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
+	var stopped time.Duration
+	for tries := 1; ; {
+		g, err := e.renewOnce(ctx, a, srv, r)
+		if err == nil {
+			return g, nil
+		}
+		wait := firstBackoff / 4
+		flight, inFlight := errors.AsType[*inFlightError](err)
+		switch {
+		case inFlight && flight.stopped:
+			stopped += wait
+		case inFlight:
+			wait = min(wait, flight.wait)
+		case errors.Is(err, errNotFirst):
+			tries++
+		default:
+			return nil, err
+		}
+		if tries > proofTries || stopped > stoppedLimit || !pause(ctx, wait) {
+			return nil, &UnavailableError{Account: a, Reason: clean(err.Error(), 300), RetryAfter: time.Second, Err: err}
+		}
+	}
+}
+
+// pause waits; false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // renewOnce is the whole decision, made under a lease: others in other processes
 // wait, and then find that it is done.
 func (e *Engine) renewOnce(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
@@ -81,28 +122,11 @@ func (e *Engine) renewOnce(ctx context.Context, a Account, srv config.Server, r 
 		return nil, err
 	}
 	var out *grant
-	err = vault.Hold(ctx, e.store, "refresh/"+a.key(vault.KindGrant).String(), refreshLease, func(ctx context.Context, l vault.Lease) error {
-		g, err := e.saved(ctx, a)
-		if err != nil {
-			return err
+	err = vault.Hold(ctx, e.store, "refresh/"+a.key(vault.KindGrant).String(), refreshLease, func(ctx context.Context, l vault.Lease) (err error) {
+		out, err = e.renewUnderLease(ctx, a, srv, r, l)
+		if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), vault.ErrFenced) {
+			err = fmt.Errorf("%w: %w", errNotFirst, context.Cause(ctx))
 		}
-		if r.satisfiedBy(g) {
-			out = g
-			return nil
-		}
-		if err := e.mayAsk(ctx, a, srv); err != nil && !r.always {
-			return err
-		}
-		// A refresh token can be spent once: look first whether its successor can
-		// be kept.
-		if err := e.store.Ready(ctx, grantRoom); err != nil {
-			return &UnavailableError{Account: a, Reason: "the store cannot be written, so the refresh token is not spent", RetryAfter: time.Second, Err: err}
-		}
-		// The lease may be lost while the server is asked; its answer counts anyway.
-		// A store that hangs must not keep it for ever, though.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewLimit)
-		defer cancel()
-		out, err = e.ask(ctx, a, srv, g, l, r)
 		return err
 	})
 	if err != nil {
@@ -113,6 +137,33 @@ func (e *Engine) renewOnce(ctx context.Context, a Account, srv config.Server, r 
 	}
 	e.grants.put(a, out)
 	return out, nil
+}
+
+// renewUnderLease looks again, and asks the server if there is still need to.
+func (e *Engine) renewUnderLease(ctx context.Context, a Account, srv config.Server, r renewal, l vault.Lease) (*grant, error) {
+	g, err := e.saved(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if r.satisfiedBy(g) {
+		return g, nil
+	}
+	if err := e.mayAsk(ctx, a, srv); err != nil && !r.always {
+		return nil, err
+	}
+	if err := e.mayBeFirst(ctx, a, g); err != nil {
+		return nil, err
+	}
+	// A refresh token can be spent once: look first whether its successor can be kept.
+	if err := e.store.Ready(ctx, grantRoom); err != nil {
+		return nil, &UnavailableError{Account: a, Reason: "the store cannot be written, so the refresh token is not spent", RetryAfter: time.Second, Err: err}
+	}
+	// The lease may be lost while the server is asked; its answer counts anyway. That
+	// it is held when the request leaves is proven then. A store that hangs must not
+	// keep it permanently, though.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewLimit)
+	defer cancel()
+	return e.ask(ctx, a, srv, g, l, r)
 }
 
 // satisfiedBy reports whether there is a grant that is good enough already.
@@ -136,10 +187,15 @@ func (e *Engine) ask(ctx context.Context, a Account, srv config.Server, g *grant
 	case g.Refresh.IsZero():
 		return nil, needsLogin(a, "the token is no longer good and there is no refresh token")
 	}
-	answer, err := e.refresh(ctx, a, srv, g)
+	answer, err := e.refresh(ctx, a, srv, g, l)
+	if err != nil {
+		defer e.clearSending(ctx, a)
+	}
 	switch {
 	case errors.Is(err, errSuperseded):
 		return e.winner(ctx, a, g)
+	case errors.Is(err, errNotFirst):
+		return nil, err
 	case refusedWith(err, "invalid_grant"):
 		return nil, e.endGrant(ctx, a, g, l, err)
 	case err != nil && answer != nil && !answer.refresh.IsZero():
@@ -158,7 +214,7 @@ var errSuperseded = errors.New("the grant was changed meanwhile")
 // refresh spends the refresh token. It asks a second time in two cases only: to make
 // sure of an invalid_grant, and, soon, when the answer was lost: servers let the
 // previous token be used once more for that.
-func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *grant) (*tokenAnswer, error) {
+func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease) (*tokenAnswer, error) {
 	b := e.boundsOf(ctx, srv)
 	b.Ports = g.Bounds.Ports
 	if g.Bounds.Port == "" {
@@ -166,10 +222,15 @@ func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *g
 	}
 	w := e.web(b)
 	defer w.close()
-	start, lost, refusals := time.Now(), false, 0
+	first := func(ctx context.Context) error { return e.proveFirst(ctx, a, g, l) }
+	start, lost, refusals := time.Now(), error(nil), 0
 	for {
-		answer, err := e.spend(ctx, w, srv, g)
+		answer, err := e.spend(ctx, w, srv, g, first)
 		switch {
+		case errors.Is(err, errNotFirst) && lost != nil:
+			return nil, lost // the repeat was not sent
+		case errors.Is(err, errNotFirst) && refusals > 0:
+			return nil, &TokenError{Host: hostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed: " + err.Error(), err: err}
 		case refusedWith(err, "invalid_grant"):
 			if refusals++; refusals == 2 {
 				return nil, err
@@ -181,8 +242,8 @@ func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *g
 			if now == nil || now.Generation != g.Generation {
 				return nil, errSuperseded
 			}
-		case answerLost(err) && !lost && time.Since(start) < lostWindow:
-			lost = true
+		case answerLost(err) && lost == nil && time.Since(start) < lostWindow:
+			lost = err
 		default:
 			return answer, err
 		}
@@ -190,7 +251,7 @@ func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *g
 }
 
 // spend sends one refresh request, to the endpoint recorded at login.
-func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant) (*tokenAnswer, error) {
+func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant, first func(context.Context) error) (*tokenAnswer, error) {
 	e.count.asked.Add(1)
 	key, err := loadDPoPKey(g.DPoP.Secret)
 	if err != nil {
@@ -200,7 +261,7 @@ func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant)
 	if g.Resource != "" {
 		form.Set("resource", g.Resource)
 	}
-	answer, err := e.post(ctx, w, tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.clientNow(srv), proof: key})
+	answer, err := e.post(ctx, w, tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.clientNow(srv), proof: key, first: first})
 	if err == nil {
 		err = bound(g, answer)
 	}
@@ -231,6 +292,9 @@ func (e *Engine) keepAnswer(ctx context.Context, a Account, g, next *grant, answ
 	}
 	next.take(answer)
 	err := e.write(ctx, a, next, version, l)
+	if errors.Is(err, vault.ErrFenced) {
+		err = e.keepLate(ctx, a, next, version)
+	}
 	switch {
 	case errors.Is(err, vault.ErrConflict), errors.Is(err, vault.ErrFenced):
 		return e.winner(ctx, a, g)

@@ -29,7 +29,7 @@ func (n *simNet) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	sent := time.Now()
-	n.p.again = false
+	n.p.again.Store(false)
 	n.p.asking.Add(1)
 	defer n.p.asking.Add(-1)
 	v, err := n.r.park(req.Context(), n.p, "wire: token request", true)
@@ -65,7 +65,7 @@ func (n *simNet) back(req *http.Request, resp *http.Response, c *simCommit, sent
 	}
 	if v == reset {
 		n.p.losses++
-		n.p.again = c != nil && n.p.losses == 1 && time.Since(sent) < lostWindow
+		n.p.again.Store(c != nil && n.p.losses == 1 && time.Since(sent) < lostWindow)
 	}
 	if c != nil && v != dies {
 		c.lost = true
@@ -103,7 +103,7 @@ func bearer(req *http.Request) string {
 
 // asked checks that a process might ask the server when it did.
 func (r *simRun) asked(p *simProc, sent time.Time) {
-	if r.lapsed || r.excused() != "" {
+	if r.excused() != "" {
 		return
 	}
 	for _, o := range r.procs {
@@ -111,7 +111,7 @@ func (r *simRun) asked(p *simProc, sent time.Time) {
 			r.violate("%s asks for tokens while %s does: two refreshes for one expiry", p, o)
 		}
 	}
-	if wait := r.quiet.Sub(sent); wait > 0 {
+	if wait := r.quiet.Sub(sent); wait > 0 && !r.lapsed {
 		r.violate("%s asks for tokens %v before the server may be asked again", p, wait)
 	}
 }
@@ -164,6 +164,8 @@ func (r *simRun) startProcess() *simProc {
 	net := &simNet{r, p}
 	p.e = New(&simView{Memory: r.mem, r: r, p: p}, &Options{RoundTripper: net})
 	p.e.seed = p.String()
+	p.e.self = func() sender { return sender{Machine: "here", PID: p.id} }
+	p.e.stateOf = func(s sender) senderState { return r.procs[s.PID].state() }
 	p.client = p.e.Transport(net)
 	r.procs = append(r.procs, p)
 	return p

@@ -103,10 +103,21 @@ type simProc struct {
 	frozen int          // steps still to come without it
 	asking atomic.Int32 // token requests under way
 	losses int          // answers lost one after the other
-	again  bool         // the last one has to be asked for again
+	again  atomic.Bool  // the last one has to be asked for again
 }
 
 func (p *simProc) String() string { return fmt.Sprintf("P%d", p.id) }
+
+// state is what others on the machine see of it.
+func (p *simProc) state() senderState {
+	switch {
+	case p.dead:
+		return senderGone
+	case p.frozen > 0:
+		return senderStopped
+	}
+	return senderUnknown
+}
 
 // simRun is one run: processes whose every step towards the store, the authorization
 // server and the resource waits until a scheduler, driven by the seed, lets it on.

@@ -14,7 +14,7 @@ type simBug int
 
 const (
 	noBug simBug = iota
-	// bugNoLease gives the lease to whoever asks.
+	// bugNoLease gives the lease to everybody and keeps no notes of requests.
 	bugNoLease
 	// bugNoFence writes whatever the lease and the version say.
 	bugNoFence
@@ -24,6 +24,8 @@ const (
 	// bugStaleRead does not look again under the lease: every read gives what the
 	// process read first.
 	bugStaleRead
+	// bugNoNote keeps no notes of requests that are about to be sent.
+	bugNoNote
 )
 
 // simView is the store as one process sees it: every step waits for the scheduler,
@@ -51,10 +53,14 @@ func (v *simView) do(ctx context.Context, what string, work func() error) error 
 	}
 	if what == "get "+vault.KindStep {
 		// So begins what follows a failure, and what precedes the next request.
-		if v.p.again {
+		if v.p.again.Load() {
 			v.r.violate("%s does not ask again for an answer that was lost", v.p)
 		}
-		v.p.losses, v.p.again = 0, false
+		v.p.losses = 0
+		v.p.again.Store(false)
+	}
+	if what == "get "+vault.KindSending {
+		v.p.again.Store(false) // so begins the proof, without which nothing is asked again
 	}
 	switch fate {
 	case unavailable:
@@ -74,6 +80,9 @@ func (v *simView) do(ctx context.Context, what string, work func() error) error 
 
 func (v *simView) Get(ctx context.Context, key vault.Key) (rec vault.Record, err error) {
 	err = v.do(ctx, "get "+key.Kind, func() error {
+		if v.noNotes(key) {
+			return vault.ErrNotFound
+		}
 		rec, err = v.Memory.Get(ctx, key)
 		if v.r.bug == bugStaleRead && key.Kind == vault.KindGrant && err == nil {
 			if old, ok := v.first[key]; ok {
@@ -84,6 +93,11 @@ func (v *simView) Get(ctx context.Context, key vault.Key) (rec vault.Record, err
 		return err
 	})
 	return rec, err
+}
+
+// noNotes reports whether the bug makes the store forget a note.
+func (v *simView) noNotes(key vault.Key) bool {
+	return key.Kind == vault.KindSending && (v.r.bug == bugNoLease || v.r.bug == bugNoNote)
 }
 
 func (v *simView) Versions(ctx context.Context, kind, principal string) (versions map[string]int64, err error) {
@@ -107,10 +121,12 @@ func (v *simView) Put(ctx context.Context, key vault.Key, data []byte, ifVersion
 
 func (v *simView) PutFenced(ctx context.Context, key vault.Key, data []byte, ifVersion int64, l vault.Lease) (rec vault.Record, err error) {
 	put := func() error {
-		switch v.r.bug {
-		case bugNoLease:
+		switch {
+		case v.noNotes(key):
+			rec, err = vault.Record{Key: key, Version: 1}, nil
+		case v.r.bug == bugNoLease:
 			rec, err = v.Memory.Put(ctx, key, data, ifVersion)
-		case bugNoFence:
+		case v.r.bug == bugNoFence && key.Kind == vault.KindGrant:
 			var now vault.Record
 			if now, err = v.Memory.Get(ctx, key); err == nil {
 				rec, err = v.Memory.Put(ctx, key, data, now.Version)
@@ -123,13 +139,17 @@ func (v *simView) PutFenced(ctx context.Context, key vault.Key, data []byte, ifV
 		}
 		return err
 	}
-	if v.r.bug == bugLateWrite {
+	if v.r.bug == bugLateWrite && key.Kind == vault.KindGrant {
 		ctx = context.WithoutCancel(ctx)
 		v.r.pending.Go(func() { _ = v.do(ctx, "put fenced, late", put) })
 		return vault.Record{Key: key, Version: ifVersion + 1}, nil
 	}
 	err = v.do(ctx, "put fenced "+key.Kind, put)
 	return rec, err
+}
+
+func (v *simView) Delete(ctx context.Context, key vault.Key, ifVersion int64) error {
+	return v.do(ctx, "delete "+key.Kind, func() error { return v.Memory.Delete(ctx, key, ifVersion) })
 }
 
 func (v *simView) Take(ctx context.Context, key vault.Key) (rec vault.Record, err error) {
@@ -164,9 +184,16 @@ func (v *simView) Lease(ctx context.Context, name string, ttl time.Duration) (l 
 
 func (v *simView) Renew(ctx context.Context, l vault.Lease, ttl time.Duration) (out vault.Lease, err error) {
 	err = v.do(ctx, "renew the lease", func() error {
+		if v.r.bug == bugNoLease {
+			out, err = l, nil
+			return err
+		}
 		out, err = v.Memory.Renew(ctx, l, ttl)
 		return err
 	})
+	if err != nil {
+		v.p.again.Store(false)
+	}
 	return out, err
 }
 
@@ -216,33 +243,32 @@ func (r *simRun) wrote(p *simProc, key vault.Key, data []byte) {
 	r.last = &now
 }
 
-// leased takes in that a process got the lease. One that is still at work and lost it
-// by standing still too long is beyond help.
+// leased takes in that a process got the lease. What one that lost it by standing
+// still finds out about the server may come too late for the next one.
 func (r *simRun) leased(p *simProc, name string) {
 	if old := r.holder[name]; old != nil && !old.dead {
 		r.lapsed = true
-		r.excuse("the lease ran out under a process that stood still")
+		if r.figures.Outages > 0 {
+			r.onlyInMemory(old)
+		}
 	}
 	r.holder[name] = p
 }
 
 // released takes in that a process let go of the lease.
 func (r *simRun) released(p *simProc, name string) {
-	delete(r.holder, name)
+	if r.holder[name] == p {
+		delete(r.holder, name)
+	}
+	r.onlyInMemory(p)
+}
+
+// onlyInMemory excuses the login if the process has tokens that no store took.
+func (r *simRun) onlyInMemory(p *simProc) {
 	for _, c := range r.server.refresh {
 		if c.by == p && !c.kept && !c.lost && c.family.current == c && r.sickStore() && len(r.procs) > 1 {
 			// It is kept in memory, and others cannot know.
 			c.family.excuse = "the store took nothing for too long"
-		}
-	}
-}
-
-// excuse marks the login that is in use: what becomes of it is nobody's fault.
-func (r *simRun) excuse(why string) {
-	if c := r.server.refresh[r.last.Refresh]; c.family.excuse == "" {
-		c.family.excuse = why
-		if r.tracing {
-			r.note(nil, "excused: "+why, proceed)
 		}
 	}
 }

@@ -328,6 +328,7 @@ func TestSimulationFindsBugs(t *testing.T) {
 		{"no fence", bugNoFence, "newer tokens are gone"},
 		{"persist after use", bugLateWrite, "before it is stored"},
 		{"no second look", bugStaleRead, ""},
+		{"no notes of requests", bugNoNote, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, bad, seed := simulateMany(t, 1, 20_000, tt.bug)

@@ -87,6 +87,9 @@ type tokenCall struct {
 	form     url.Values
 	client   client
 	proof    *dpopKey // nil: no DPoP
+	// first is asked when the connection is there, before the body is written; an
+	// error keeps it from being sent. Nil: it may be sent more than once.
+	first func(context.Context) error
 }
 
 // post sends one request and reads the answer. It is sent once, with one exception
@@ -121,7 +124,7 @@ func (e *Engine) postOnce(ctx context.Context, w *web, u *url.URL, call tokenCal
 		}
 		header.Set("DPoP", proof)
 	}
-	resp, body, err := w.exchange(ctx, http.MethodPost, u, header, form.Encode())
+	resp, body, err := w.exchangeOnce(ctx, http.MethodPost, u, header, form.Encode(), call.first)
 	if err != nil {
 		return nil, err
 	}
@@ -132,15 +135,33 @@ func (e *Engine) postOnce(ctx context.Context, w *web, u *url.URL, call tokenCal
 // exchange sends one request that holds secrets and returns the whole answer. It
 // follows no redirect: the secrets would travel along.
 func (w *web) exchange(ctx context.Context, method string, u *url.URL, header http.Header, body string) (*http.Response, []byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), strings.NewReader(body))
+	return w.exchangeOnce(ctx, method, u, header, body, nil)
+}
+
+// exchangeOnce is exchange for a request that first may keep from being sent, as late
+// as that is possible: the connection is there, and the body is not yet written.
+func (w *web) exchangeOnce(ctx context.Context, method string, u *url.URL, header http.Header, body string, first func(context.Context) error) (*http.Response, []byte, error) {
+	check := func() error { return nil }
+	if first != nil {
+		check = func() error { return first(ctx) }
+	}
+	checked := &checkedBody{text: strings.NewReader(body), check: check}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), checked)
 	if err != nil {
 		return nil, nil, &TokenError{Host: u.Host, Reason: "the request cannot be made"}
 	}
 	req.Header = header
+	req.ContentLength = int64(len(body))
+	if body == "" {
+		req.Body = http.NoBody
+	}
 	req.GetBody = nil // no silent repeat on a connection that broke
 	client := &http.Client{Transport: w.rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
+		if why := checked.end(); why != nil {
+			return nil, nil, why
+		}
 		cause := plainCause(err)
 		return nil, nil, &TokenError{Host: u.Host, Reason: cause.Error(), lost: !neverSent(err), err: cause}
 	}

@@ -43,7 +43,7 @@ Exit codes: 0 answered, 1 failed or the tool answered with an error, 2 wrong usa
 	}
 	f := c.Flags()
 	f.StringVar(&o.args, "args", "", "arguments as a JSON `object`")
-	f.DurationVar(&o.timeout, "timeout", 0, "how long to wait, e.g. 90s (default: the server's timeouts.call)")
+	f.DurationVar(&o.timeout, "timeout", 0, "how long the command may take, connecting and waiting for other processes included, e.g. 90s (default: the server's timeouts)")
 	f.BoolVar(&o.json, "json", false, "print the raw result, to the byte as the server sent it")
 	f.StringVar(&o.out, "out", ".", "`directory` to save images and files into")
 	return c
@@ -52,6 +52,11 @@ Exit codes: 0 answered, 1 failed or the tool answered with an error, 2 wrong usa
 func (a *app) call(ctx context.Context, o callOptions) error {
 	if o.timeout < 0 {
 		return usagef("write it like 90s or 5m", "--timeout must not be negative")
+	}
+	if o.timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, o.timeout)
+		defer stop()
 	}
 	a.first = o.server
 	h, err := a.open(ctx)

@@ -13,6 +13,7 @@ const (
 	KindPin      = "pin"      // the hash of a tool's definition
 	KindBudget   = "budget"   // counters of calls and tokens
 	KindStep     = "step"     // remembered step-up attempts
+	KindSending  = "sending"  // a refresh token that is about to be sent, without the token
 	KindToken    = "token"    // the hash of a token that authenticates a client
 	KindGateway  = "gateway"  // what gateways behind one address share
 	KindKey      = "key"      // the data key, itself wrapped by the master key
@@ -29,7 +30,7 @@ func Expendable(kind string) bool { return kind == KindEra || kind == KindCatalo
 // forgotten new kind is sealed, not exposed.
 func HoldsSecrets(kind string) bool {
 	switch kind {
-	case KindApproval, KindEra, KindCatalog, KindPin, KindBudget, KindStep, KindToken:
+	case KindApproval, KindEra, KindCatalog, KindPin, KindBudget, KindStep, KindSending, KindToken:
 		return false
 	case KindKey:
 		// Wrapped by the master key already; sealing it with itself would lock

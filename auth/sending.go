@@ -1,0 +1,252 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/vault"
+)
+
+const (
+	// proofLimit is how old the proof that a request is the first may be when the
+	// request leaves. It is far less than the lease lasts.
+	proofLimit = refreshLease / 3
+	// answerLimit is how long another process may need for the answer to a refresh
+	// request and for storing it, if it is neither dead nor stopped.
+	answerLimit = tokenTimeout + saveLimit + refreshLease
+	// stoppedLimit is how long a call waits for a process that is stopped.
+	stoppedLimit = 5 * time.Second
+	// proofTries is how often a request is prepared again that could not be proven to
+	// be the first.
+	proofTries = 5
+)
+
+// errNotFirst: nothing was sent, because another process may have sent the refresh
+// token, or the proof that none has took too long.
+var errNotFirst = errors.New("it is not certain that no other process has sent the refresh token")
+
+// sending is the note, of kind vault.KindSending, that a refresh token is about to be
+// sent. It is written under the lease immediately before the request leaves. A process
+// that is suspended from then on, and loses the lease, still keeps others from sending
+// the same token: servers take that for theft and end the login.
+type sending struct {
+	Grant  int64  `json:"grant"`  // version of the grant whose refresh token it is
+	Engine string `json:"engine"` // which engine sends it
+	Sender sender `json:"sender"`
+
+	version int64 // of the note
+}
+
+// sender is a process, as others on the same machine find it.
+type sender struct {
+	Machine string `json:"machine"` // changes with every start of the machine; "": not known
+	PID     int    `json:"pid"`
+	Start   uint64 `json:"start,omitempty"`
+}
+
+// senderState is what this process can tell about a sender.
+type senderState int
+
+const (
+	senderUnknown senderState = iota // it runs, or is on another machine
+	senderStopped
+	senderGone
+)
+
+// inFlightError: another process may be waiting for the answer to the same request.
+type inFlightError struct {
+	sender  sender
+	stopped bool
+	wait    time.Duration // until it must have ended
+}
+
+func (e *inFlightError) Error() string {
+	if e.stopped {
+		return fmt.Sprintf("process %d on this machine is stopped in the middle of a refresh; continue or end it", e.sender.PID)
+	}
+	return "another process is waiting for the answer to a refresh request"
+}
+
+func sendingKey(a Account) vault.Key { return a.key(vault.KindSending) }
+
+// loadSending reads the note of an account; nil if there is none or it is damaged.
+func (e *Engine) loadSending(ctx context.Context, a Account) (*sending, error) {
+	rec, err := e.store.Get(ctx, sendingKey(a))
+	switch {
+	case errors.Is(err, vault.ErrNotFound), errors.Is(err, vault.ErrCorrupt):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read whether a refresh of %s is in flight: %w", a, err)
+	}
+	s := &sending{version: rec.Version}
+	if json.Unmarshal(rec.Data, s) != nil {
+		s.Grant = 0 // nonsense is about no grant
+	}
+	return s, nil
+}
+
+// mayBeFirst returns an error while another process may have sent the refresh token
+// of g and may still store the answer.
+func (e *Engine) mayBeFirst(ctx context.Context, a Account, g *grant) error {
+	if g == nil {
+		return nil
+	}
+	s, err := e.loadSending(ctx, a)
+	if err != nil || s == nil || s.Grant != g.version || s.Engine == e.seed {
+		return err
+	}
+	name := sendingKey(a).String()
+	switch e.stateOf(s.Sender) {
+	case senderGone:
+		e.sendings.Forget(name)
+		return nil
+	case senderStopped:
+		return &inFlightError{sender: s.Sender, stopped: true}
+	}
+	wait := e.sendings.Wait(name, vault.LeaseMark{Holder: s.Engine, Epoch: s.version}, answerLimit, e.clock())
+	if wait > 0 {
+		return &inFlightError{sender: s.Sender, wait: wait}
+	}
+	return nil
+}
+
+// proveFirst makes sure, when the connection is there and only the request is still to
+// be written, that no other process has sent the refresh token of g: the lease is held,
+// the grant is unchanged, and it took so little time to find out that both still hold.
+// Nobody else sends the token from then on while this process may do so.
+func (e *Engine) proveFirst(ctx context.Context, a Account, g *grant, l vault.Lease) error {
+	ctx, cancel := context.WithTimeout(ctx, refreshLease)
+	defer cancel()
+	start := e.clock()
+	if _, err := e.store.Renew(ctx, l, refreshLease); err != nil {
+		return fmt.Errorf("%w: %w", errNotFirst, err)
+	}
+	// Another process may have come and gone since mayBeFirst.
+	if err := e.mayBeFirst(ctx, a, g); err != nil {
+		return fmt.Errorf("%w: %w", errNotFirst, err)
+	}
+	if err := e.noteSending(ctx, a, g, l); err != nil {
+		return fmt.Errorf("%w: %w", errNotFirst, err)
+	}
+	rec, err := e.store.Get(ctx, a.key(vault.KindGrant))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotFirst, err)
+	}
+	if rec.Version != g.version {
+		return fmt.Errorf("%w: the grant was changed", errNotFirst)
+	}
+	if took := e.clock().AtMost(start); took > proofLimit {
+		return fmt.Errorf("%w: to make certain took %v", errNotFirst, took)
+	}
+	return nil
+}
+
+// noteSending writes the note, in place of an older one.
+func (e *Engine) noteSending(ctx context.Context, a Account, g *grant, l vault.Lease) error {
+	old, err := e.loadSending(ctx, a)
+	if err != nil {
+		return err
+	}
+	var version int64
+	if old != nil {
+		version = old.version
+	}
+	data, err := json.Marshal(sending{Grant: g.version, Engine: e.seed, Sender: e.self()})
+	if err == nil {
+		_, err = e.store.PutFenced(ctx, sendingKey(a), data, version, l)
+	}
+	return err
+}
+
+// clearSending removes the note of this engine: its request has ended, and nothing
+// came of it that could be stored.
+func (e *Engine) clearSending(ctx context.Context, a Account) {
+	s, err := e.loadSending(ctx, a)
+	if err == nil && s != nil && s.Engine == e.seed {
+		err = e.store.Delete(ctx, sendingKey(a), s.version)
+	}
+	if err != nil && !errors.Is(err, vault.ErrConflict) && !errors.Is(err, vault.ErrNotFound) {
+		e.log.Warn("other processes will wait for a refresh that has ended", "account", a.String(), "error", err)
+	}
+}
+
+// keepLate stores tokens that arrived after the lease was lost, if the note shows that
+// nobody else has sent the refresh token meanwhile: then nobody has newer ones. The
+// note is written again first, so that nobody can begin to.
+func (e *Engine) keepLate(ctx context.Context, a Account, next *grant, version int64) error {
+	s, err := e.loadSending(ctx, a)
+	switch {
+	case err != nil:
+		return err
+	case s == nil || s.Engine != e.seed || s.Grant != version || version == 0:
+		return vault.ErrFenced
+	}
+	note, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if _, err := e.store.Put(ctx, sendingKey(a), note, s.version); err != nil {
+		return err
+	}
+	data, err := next.encode()
+	if err != nil {
+		return err
+	}
+	rec, err := e.store.Put(ctx, a.key(vault.KindGrant), data, version)
+	if err == nil {
+		next.version = rec.Version
+	}
+	return err
+}
+
+// checkedBody is the body of a request that must not be sent unless a check, made when
+// the connection is there and the body is about to be written, succeeds.
+type checkedBody struct {
+	text  *strings.Reader
+	check func() error
+	once  sync.Once
+
+	mu     sync.Mutex // guards what follows
+	ended  bool       // the request is over
+	passed bool
+	err    error
+}
+
+// Read checks before it gives the first byte.
+func (b *checkedBody) Read(p []byte) (int, error) {
+	b.once.Do(func() {
+		err := b.check()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if err == nil && b.ended {
+			err = errNotFirst
+		}
+		b.passed, b.err = err == nil, err
+	})
+	b.mu.Lock()
+	err := b.err
+	b.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return b.text.Read(p)
+}
+
+// Close implements io.Closer.
+func (b *checkedBody) Close() error { return nil }
+
+// end returns why nothing of the body was or will be sent; nil if it may have been.
+func (b *checkedBody) end() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	return b.err
+}
+
+var _ io.ReadCloser = (*checkedBody)(nil)
