@@ -91,6 +91,11 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 			return a.login(c.Context(), o)
 		},
 	}
+	a.loginFlags(c, &o)
+	return c
+}
+
+func (a *app) loginFlags(c *cobra.Command, o *loginOptions) {
 	f := c.Flags()
 	f.BoolVar(&o.all, "all", false, "log in to all servers, also where there is a login")
 	f.BoolVar(&o.missing, "missing", false, "log in wherever there is no usable login")
@@ -109,7 +114,6 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 	_ = f.MarkHidden("courier-far") // it exists
 	c.MarkFlagsMutuallyExclusive("device", "paste", "browser", "no-browser")
 	c.MarkFlagsMutuallyExclusive("tag", "courier") // the tags would be the other machine's
-	return c
 }
 
 func (a *app) login(ctx context.Context, o loginOptions) error {

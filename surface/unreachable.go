@@ -28,7 +28,7 @@ func (s *Surface) unread(snap *snapshot, method, name string) error {
 		if !src.lacks(method) || !strings.HasPrefix(name, s.names.shownPart(src.Name, src.Account)) {
 			continue
 		}
-		err, ended := s.readings.failure(src.key, method)
+		ended, err := s.readings.failure(src.key, method)
 		if err == nil {
 			continue
 		}
@@ -40,14 +40,14 @@ func (s *Surface) unread(snap *snapshot, method, name string) error {
 	return nil
 }
 
-// failure returns why a list could not be read the last time, and when that was.
-func (r *readings) failure(k policy.Key, method string) (error, time.Time) {
+// failure returns when a list was last read, and why it could not be.
+func (r *readings) failure(k policy.Key, method string) (time.Time, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one := r.all[readingKey{k, method}]; one != nil && !one.ended.IsZero() {
-		return one.err, one.ended
+		return one.ended, one.err
 	}
-	return nil, time.Time{}
+	return time.Time{}, nil
 }
 
 // Explain says what an error of a view means to an agent.

@@ -66,7 +66,7 @@ const (
 	ForwardAnswers = 16
 )
 
-func loginRows() []Row { return slices.Concat(pendingRows(), forwardRows()) }
+func loginRows() []Row { return slices.Concat(pendingRows(), providerRows(), forwardRows()) }
 
 func pendingRows() []Row {
 	return []Row{
@@ -114,6 +114,11 @@ func pendingRows() []Row {
 			Name: "Registrations", Who: "authorization server", What: "client registrations", Value: Registrations,
 			Then: "the oldest that no login uses is dropped, else the new one is refused", Test: "auth.TestRegistrationsAreBounded",
 		},
+	}
+}
+
+func providerRows() []Row {
+	return []Row{
 		{
 			Name: "StepUps", Who: "client", What: "operations of an account that asked for more permission", Value: StepUps,
 			Then: "the oldest is forgotten", Test: "auth.TestStepUpsAreBounded",
