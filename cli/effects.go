@@ -35,7 +35,7 @@ func commandEffects() map[string]commandEffect {
 		"auth": {}, "auth list": {}, "auth show": {}, "auth explain": {}, "auth clients": {}, "auth prune": {effect: tightens},
 
 		// What reaches servers passes the gate.
-		"tools": {}, "describe": {}, "call": {}, "search": {}, "discover": {}, "serve": {}, "hold": {},
+		"tools": {}, "card": {}, "describe": {}, "call": {}, "search": {}, "discover": {}, "serve": {}, "hold": {},
 		"demo": {}, "fake": {}, "torture": {}, "torture-child": {},
 		"surface": {}, "surface explain": {},
 

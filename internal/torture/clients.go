@@ -134,7 +134,7 @@ func (t *trial) newGateway() (g *gatewayProcess, err error) {
 	set := map[string]any{
 		"key": "file:" + filepath.Join(h.dir, "key"),
 		"gateway": map[string]any{
-			"publicUrl": "http://usher.test", "auth": map[string]any{"mode": "oidc", "issuer": issuer},
+			"publicUrl": "http://usher.test", "discoveryHosts": []string{"127.0.0.1"}, "auth": map[string]any{"mode": "oidc", "issuer": issuer},
 		},
 	}
 	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"good": map[string]any{"url": server + "/mcp"}}, "usher": set})
