@@ -37,7 +37,9 @@ func (u *unit) explain(op operation, o outcome, t tries) error {
 	if errors.As(err, &rl) {
 		e.RetryAfter = rl.RetryAfter
 	}
-	if t.sent && o.kind.leavesDoubt() && !op.repeatable() {
+	// A caller whose own deadline has passed still reads the error.
+	late := o.kind == cancelled && errors.Is(err, context.DeadlineExceeded)
+	if t.sent && (late || o.kind.leavesDoubt()) && !op.repeatable() {
 		u.h.count.unknown.Add(1)
 		e.Err = fmt.Errorf("%w: the request was sent and no answer came that could be used: %w", ErrOutcomeUnknown, err)
 		e.Hint = "it may have been carried out; check before you repeat it"

@@ -236,7 +236,7 @@ func (st *state) list(c client, p place, what string) (out []string) {
 		return []string{"mcp"}
 	}
 	if what == "tools" && p.kind == "joined" {
-		out = append(out, "login")
+		out = append(out, "login", "status")
 	}
 	owners := map[string]int{}
 	for _, s := range st.wholes(c, p) {
