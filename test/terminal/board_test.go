@@ -122,7 +122,7 @@ func testBoard(t *testing.T, columns int) {
 		"  sentry  ✔ connected",
 		"2 logged in, 0 skipped, 1 failed, 2 waiting",
 		"  next: usher doctor figma",
-		"  to go on: usher login fly linear",
+		"  to go on: usher login --missing fly linear",
 		"exit code 1, icanon",
 	)
 }
