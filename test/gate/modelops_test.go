@@ -465,6 +465,9 @@ func (w *run) status(rt *rapid.T) {
 	r := send(s, "")
 	if s.server != "" {
 		if v, hidden := w.st.may(sc.client, sc.at, aServer, s.server, s.label, ""); v != fine {
+			if w.lab.tried[account{sc.principal, s.server, s.label}] && !r.failed() {
+				return // a failed login of the same principal stays visible
+			}
 			w.recorded(rt, sc, hidden, s, policy.OutcomeDenied)
 			w.neverWas(rt, sc, s, "", r, send)
 			return
@@ -501,6 +504,7 @@ func (w *run) status(rt *rapid.T) {
 func (w *run) login(rt *rapid.T) {
 	sc := w.scene(rt, "meta", "joined")
 	s := w.target(rt, sc)
+	w.lab.tried[account{sc.principal, s.server, s.label}] = true
 	send := func(s spot, _ string) *reply {
 		if sc.at.kind == "meta" {
 			return w.act(rt, sc, "login", s.String(), "")

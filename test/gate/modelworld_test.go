@@ -31,6 +31,7 @@ import (
 // lab is the real thing beside the model: a gateway with tokens whose configuration
 // is a file, in front of fake servers.
 type lab struct {
+	tried   map[account]bool // logins that were asked for
 	host    *usher.Host
 	store   vault.Store
 	file    string
@@ -52,7 +53,7 @@ type minted struct{ text, id string }
 var spoken = map[string][]string{"crm": {wire.V20260728}, "hr": {wire.V20251125}, "docs": nil}
 
 func newLab(rt *rapid.T, st *state, clients []client) *lab {
-	l := &lab{store: vault.NewMemory(), servers: map[string]*fake.Server{}, urls: map[string]string{}, tokens: map[string]minted{}}
+	l := &lab{tried: map[account]bool{}, store: vault.NewMemory(), servers: map[string]*fake.Server{}, urls: map[string]string{}, tokens: map[string]minted{}}
 	for _, name := range modelServers {
 		l.serve(rt, name)
 	}
