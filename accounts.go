@@ -161,7 +161,7 @@ func (h *Host) dropAccount(k host.Key) {
 	}
 }
 
-// Logout ends a login. Whoever is connected with it has to log in again; everything
+// Logout ends a login. Clients connected with it have to log in again; everything
 // that was kept for a named account is removed.
 func (h *Host) Logout(ctx context.Context, a auth.Account) (*auth.Logout, error) {
 	out, err := h.engine.Logout(ctx, a)

@@ -49,7 +49,7 @@ func (h *Host) beginLogins(names []string, mode bulk.Mode) error {
 		return err
 	}
 	d := h.loginDriver()
-	d.Queue(targets) // so that whoever looks now sees them
+	d.Queue(targets) // so that readers see them now
 	h.background.Go(func() { d.Prepare(h.life, targets, mode, h.loginRedirect(), nil) })
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // admitPending makes room for one more pending login. Logins that have expired go. An
-// account and a principal drop their own oldest logins: whoever begins again wants the
+// account and a principal drop their own oldest logins: a user who begins again wants the
 // new one, and a flood of logins keeps nobody from beginning another. When all
 // principals together have too many, the new login is refused with [ErrTooMany]: one
 // principal cannot get there alone, and drops nothing of another.

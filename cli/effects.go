@@ -41,7 +41,7 @@ func commandEffects() map[string]commandEffect {
 
 		"status": {}, "doctor": {}, "logs": {}, "reload": {}, "stop": {effect: tightens},
 		"audit": {}, "audit tail": {}, "audit verify": {}, "audit export": {},
-		// Whoever has a link to the console can accept pins there.
+		// A link to the console lets its holder accept pins there.
 		"console": {effect: loosens},
 
 		"pins": {}, "pins diff": {}, "pins verify": {},

@@ -29,7 +29,7 @@ func tree(root *cobra.Command) map[string]*cobra.Command {
 	return out
 }
 
-// TestEveryCommandIsClassified wants a row for every command: whoever adds one has to
+// TestEveryCommandIsClassified wants a row for every command: the author of one has to
 // say whether it loosens a guard.
 func TestEveryCommandIsClassified(t *testing.T) {
 	root := newRoot(&app{io: IO{Out: io.Discard, Err: io.Discard}})

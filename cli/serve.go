@@ -218,7 +218,7 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 }
 
 // announceConsole prints a link to a person at a terminal. Logs, and an agent that
-// starts usher, do not get one: whoever has it can do in the console what a person can.
+// starts usher, do not get one: its holder can do in the console what a person can.
 func (a *app) announceConsole(c *console.Console) {
 	if a.io.ErrTTY && a.mayLoosen() == nil {
 		a.note("console %s   (works once; another: usher console)", c.Link())

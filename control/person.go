@@ -27,7 +27,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// PeerPID is the process id of whoever sent a request, as the system tells it; 0 where
+// PeerPID is the process id of the sender of a request, as the system tells it; 0 where
 // it does not.
 func PeerPID(r *http.Request) int {
 	pid, _ := r.Context().Value(peerKey{}).(int)

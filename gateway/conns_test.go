@@ -235,7 +235,7 @@ func TestNewConnectionIdle(t *testing.T) {
 	})
 }
 
-// Heads of requests are bounded, whoever serves them.
+// Heads of requests are limited in both HTTP servers.
 func TestHeadersAreBounded(t *testing.T) {
 	for _, method := range []string{"POST", "GET"} {
 		servingPipes(t, &Options{Auth: byName{}}, func(t *testing.T, p *pipes) {

@@ -39,7 +39,7 @@ type reply struct {
 	frames   [][]byte
 	size     int
 	counted  int           // of size, in held
-	idle     chan struct{} // closed when writing ends, for whoever waits
+	idle     chan struct{} // closed when writing ends, for those that wait
 }
 
 // newReply makes the reply to r, a request of a principal. track may be nil.

@@ -160,7 +160,7 @@ func (r *ring) open(version int64, lock string, master []byte) (*keyring, error)
 		if err := out.add(id, raw); err != nil {
 			return nil, &CorruptError{Key: ringKeyName(), Err: err}
 		}
-		// One is enough: all are wrapped anew at once.
+		// One is enough: all are wrapped again at once.
 		out.authentic = out.authentic || authentic
 	}
 	if out.keys[out.current] == nil {
