@@ -1,4 +1,4 @@
-package usher
+package usher_test
 
 import (
 	"testing"
@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	process.Main() // the guard around a child is this binary too
+	process.Main() // the shim around a child is this binary too
 	goleak.VerifyTestMain(m)
 }

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // badKinds are the ways in which the twentieth server misbehaves: switches of the fake
@@ -85,7 +85,7 @@ func isolationOf(ctx context.Context, healthy *child, kind string) (float64, err
 	return median(ratios), nil
 }
 
-func openIsolation(ctx context.Context, healthyURL, badURL string) (*usher.Host, error) {
+func openIsolation(ctx context.Context, healthyURL, badURL string) (*app.App, error) {
 	servers := []config.Server{{
 		Name: "bad", Transport: config.TransportHTTP, URL: badURL,
 		Timeouts: config.Timeouts{Connect: 2 * time.Second, List: 2 * time.Second, Call: 300 * time.Millisecond},
@@ -98,7 +98,7 @@ func openIsolation(ctx context.Context, healthyURL, badURL string) (*usher.Host,
 
 // isolationRound calls every healthy server at a steady pace and returns their
 // 99th percentile. When annoyed, four callers use the bad one meanwhile.
-func isolationRound(ctx context.Context, h *usher.Host, annoyed bool, givenUp *atomic.Bool) (time.Duration, error) {
+func isolationRound(ctx context.Context, h *app.App, annoyed bool, givenUp *atomic.Bool) (time.Duration, error) {
 	ctx, stop := context.WithTimeout(ctx, roundTime)
 	defer stop()
 	var mu sync.Mutex // guards sample, failed
@@ -128,7 +128,7 @@ func isolationRound(ctx context.Context, h *usher.Host, annoyed bool, givenUp *a
 
 // annoy uses the bad server as a stubborn caller would, and says when supervision
 // has given it up.
-func annoy(ctx context.Context, h *usher.Host, givenUp *atomic.Bool) {
+func annoy(ctx context.Context, h *app.App, givenUp *atomic.Bool) {
 	tick := time.NewTicker(time.Second / annoyPerSecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -145,7 +145,7 @@ func annoy(ctx context.Context, h *usher.Host, givenUp *atomic.Bool) {
 
 // reinstate takes the bad server back into service once a second when supervision
 // has given it up, as an impatient operator would, so that it goes on misbehaving.
-func reinstate(ctx context.Context, h *usher.Host, givenUp *atomic.Bool) {
+func reinstate(ctx context.Context, h *app.App, givenUp *atomic.Bool) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -159,7 +159,7 @@ func reinstate(ctx context.Context, h *usher.Host, givenUp *atomic.Bool) {
 	}
 }
 
-func steadyCalls(ctx context.Context, h *usher.Host, server string, n int) ([]time.Duration, error) {
+func steadyCalls(ctx context.Context, h *app.App, server string, n int) ([]time.Duration, error) {
 	var took []time.Duration
 	tick := time.NewTicker(time.Second / callsPerSecond)
 	defer tick.Stop()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // load is one stretch of calls to a contestant: so many clients, each asking again
@@ -107,16 +108,16 @@ type speaker struct {
 	id       int
 }
 
-const modernMeta = `"_meta":{"` + wire.MetaVersion + `":"` + wire.Newest + `","` + wire.MetaClientInfo +
-	`":{"name":"bench","version":"1"},"` + wire.MetaClientCaps + `":{}}`
+const modernMeta = `"_meta":{"` + mcp.MetaVersion + `":"` + mcp.Latest + `","` + mcp.MetaClientInfo +
+	`":{"name":"bench","version":"1"},"` + mcp.MetaClientCaps + `":{}}`
 
 // call asks once and checks that the answer is to this very question.
 func (s *speaker) call(path, nonce string) error {
 	s.id++
 	params := fmt.Appendf(nil, `{"name":%q,"arguments":{"nonce":%s,"size":%d,"wait":%d}`, s.tool, nonce, s.size, s.wait)
-	method, name := wire.MethodToolsCall, s.tool
+	method, name := mcp.MethodToolsCall, s.tool
 	if s.list {
-		method, name, params = wire.MethodToolsList, "", []byte(`{`)
+		method, name, params = mcp.MethodToolsList, "", []byte(`{`)
 	}
 	if !s.legacy {
 		if !s.list {
@@ -140,7 +141,7 @@ func (s *speaker) call(path, nonce string) error {
 
 // initialize begins a session of the older era.
 func (s *speaker) initialize(path string) error {
-	_, session, err := s.ask(path, wire.MethodInitialize, "", []byte(`{"protocolVersion":"`+wire.NewestLegacy+`","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`))
+	_, session, err := s.ask(path, mcp.MethodInitialize, "", []byte(`{"protocolVersion":"`+mcp.LatestLegacy+`","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`))
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (s *speaker) initialize(path string) error {
 		return errors.New("there is no session in the answer to initialize")
 	}
 	s.sessions[path] = session
-	_, _, err = s.ask(path, wire.MethodNotifyInit, "", nil)
+	_, _, err = s.ask(path, mcp.MethodNotifyInit, "", nil)
 	return err
 }
 
@@ -156,16 +157,16 @@ func (s *speaker) initialize(path string) error {
 func (s *speaker) ask(path, method, name string, params []byte) (body []byte, session string, err error) {
 	var message []byte
 	if params == nil {
-		message = wire.AppendNotification(nil, method, nil)
+		message = mcp.AppendNotification(nil, method, nil)
 	} else {
-		message = wire.AppendRequest(nil, wire.IntID(int64(s.id)), method, params)
+		message = mcp.AppendRequest(nil, mcp.IntID(int64(s.id)), method, params)
 	}
 	out := append(s.out[:0], "POST /"+path+" HTTP/1.1\r\nHost: "+s.host+"\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"...)
 	switch {
 	case s.sessions[path] != "":
-		out = append(out, "Mcp-Session-Id: "+s.sessions[path]+"\r\nMcp-Protocol-Version: "+wire.NewestLegacy+"\r\n"...)
+		out = append(out, "Mcp-Session-Id: "+s.sessions[path]+"\r\nMcp-Protocol-Version: "+mcp.LatestLegacy+"\r\n"...)
 	case !s.legacy:
-		out = append(out, "Mcp-Protocol-Version: "+wire.Newest+"\r\nMcp-Method: "+method+"\r\n"...)
+		out = append(out, "Mcp-Protocol-Version: "+mcp.Latest+"\r\nMcp-Method: "+method+"\r\n"...)
 		if name != "" {
 			out = append(out, "Mcp-Name: "+name+"\r\n"...)
 		}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/process"
 )
 
@@ -131,7 +131,7 @@ func (l *lab) loginOverhead(ctx context.Context) (ratio float64, note string, er
 	return median(ratios), fmt.Sprintf("one of the 8 places held by a hung server; ideal %.2f s", ideal.Seconds()), nil
 }
 
-func loginTargets(ctx context.Context, h *usher.Host) ([]bulk.Target, error) {
+func loginTargets(ctx context.Context, h *app.App) ([]bulk.Target, error) {
 	var out []bulk.Target
 	for _, srv := range h.Config().Servers {
 		a := h.Account(srv.Name)
@@ -146,7 +146,7 @@ func loginTargets(ctx context.Context, h *usher.Host) ([]bulk.Target, error) {
 
 // beginLogins begins logins anew and returns when the last one but the hung one was
 // ready.
-func beginLogins(ctx context.Context, h *usher.Host, targets []bulk.Target, hung string) (took time.Duration, err error) {
+func beginLogins(ctx context.Context, h *app.App, targets []bulk.Target, hung string) (took time.Duration, err error) {
 	d := bulk.New(bulk.NewEngine(h.Auth(), nil), &bulk.Options{Bulk: config.Bulk{Concurrency: 8, PrepareTimeout: 4 * time.Second}})
 	defer func() { _ = d.Close() }()
 	began := time.Now()

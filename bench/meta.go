@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // meta measures the actions of the one small tool over a thousand tools, as an agent
@@ -40,7 +40,7 @@ func meta(ctx context.Context, l *lab) ([]row, error) {
 		for i := range pick(l, 101, 21) {
 			params := fmt.Sprintf(`{"name":"mcp","arguments":{"action":%q%s},%s}`, action.name, action.arguments, modernMeta)
 			began := time.Now()
-			body, _, err := s.ask("meta/mcp", wire.MethodToolsCall, "mcp", []byte(params))
+			body, _, err := s.ask("meta/mcp", mcp.MethodToolsCall, "mcp", []byte(params))
 			if err != nil {
 				return rows, fmt.Errorf("%s: %w", action.name, err)
 			}

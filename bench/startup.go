@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/test/need"
 )
@@ -133,7 +134,7 @@ func (l *lab) coldList(ctx context.Context, home string) (time.Duration, error) 
 	}()
 	lines := wire.NewLines(out, 64<<20)
 	for id := int64(1); ; id++ {
-		if _, err := in.Write(append(wire.AppendRequest(nil, wire.IntID(id), wire.MethodToolsList, []byte(`{`+modernMeta+`}`)), '\n')); err != nil {
+		if _, err := in.Write(append(mcp.AppendRequest(nil, mcp.IntID(id), mcp.MethodToolsList, []byte(`{`+modernMeta+`}`)), '\n')); err != nil {
 			return 0, err
 		}
 		line, err := lines.Next()

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -32,7 +32,7 @@ func startFake(ctx context.Context, polite bool, switches ...string) (*child, er
 	}
 	for _, sw := range switches {
 		if sw == "legacy" {
-			args = append(args, "--versions", wire.NewestLegacy)
+			args = append(args, "--versions", mcp.LatestLegacy)
 			continue
 		}
 		args = append(args, "--switch", sw)
@@ -59,12 +59,12 @@ func (c *child) stop() { _ = c.proc.Stop() }
 
 // open makes a host in front of the given servers, everything switched on as a
 // user would have it.
-func open(ctx context.Context, servers ...config.Server) (*usher.Host, error) {
+func open(ctx context.Context, servers ...config.Server) (*app.App, error) {
 	for i := range servers {
 		servers[i] = servers[i].WithDefaults()
 	}
 	cfg := &config.Config{Usher: config.DefaultSettings(), Servers: servers}
-	return usher.Open(ctx, &usher.Options{Config: cfg, Store: vault.NewMemory(), Executable: process.Self()})
+	return app.Open(ctx, &app.Options{Config: cfg, Store: vault.NewMemory(), Executable: process.Self()})
 }
 
 // quantile of a sample, which is sorted on the way.

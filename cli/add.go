@@ -29,7 +29,7 @@ type addOptions struct {
 	replace, rehearse bool
 }
 
-func newCmdAdd(a *app) *cobra.Command {
+func newCmdAdd(a *factory) *cobra.Command {
 	var o addOptions
 	c := &cobra.Command{
 		Use: "add NAME URL|-- COMMAND…", Short: "Add a server to your configuration", GroupID: "config",
@@ -79,7 +79,7 @@ credential.`,
 	return c
 }
 
-func (a *app) addRun(o addOptions) error {
+func (a *factory) addRun(o addOptions) error {
 	s, err := o.server()
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (a *app) addRun(o addOptions) error {
 
 // anchor makes paths that were given from here mean the same in the file, where
 // they are read from the directory of the file.
-func (a *app) anchor(s *config.Server, t target) {
+func (a *factory) anchor(s *config.Server, t target) {
 	base := config.Server{Origin: config.Origin{File: t.path, Layer: t.layer}}.BaseDir()
 	from := func(path string) string {
 		if filepath.IsAbs(path) || strings.HasPrefix(path, "~/") || strings.Contains(path, "${") {
@@ -142,7 +142,7 @@ func (a *app) anchor(s *config.Server, t target) {
 }
 
 // addSaid tells what was written and what comes next.
-func (a *app) addSaid(o addOptions, t target, s config.Server, existed bool) {
+func (a *factory) addSaid(o addOptions, t target, s config.Server, existed bool) {
 	verb, done := "add", "added "+s.Name+" to"
 	if existed {
 		verb, done = "replace", "replaced "+s.Name+" in"
@@ -169,7 +169,7 @@ func (a *app) addSaid(o addOptions, t target, s config.Server, existed bool) {
 }
 
 // overlaps says when another file has a server of the same name.
-func (a *app) overlaps(t target, name string) {
+func (a *factory) overlaps(t target, name string) {
 	if t.layer == config.LayerFlag {
 		return
 	}

@@ -20,7 +20,7 @@ type ruleOptions struct {
 	rehearse bool
 }
 
-func newCmdAllow(a *app) *cobra.Command {
+func newCmdAllow(a *factory) *cobra.Command {
 	c := a.newCmdRule("allow", "Let only what matches a rule be used")
 	c.Long = `Add a rule to usher.policy.allow of your own file. Once there is an allow rule,
 only what matches one may be used; a deny rule always wins.
@@ -34,7 +34,7 @@ any characters.`
 	return c
 }
 
-func newCmdDeny(a *app) *cobra.Command {
+func newCmdDeny(a *factory) *cobra.Command {
 	c := a.newCmdRule("deny", "Forbid what matches a rule")
 	c.Long = `Add a rule to usher.policy.deny of your own file. What matches it cannot be used,
 whatever else is allowed.
@@ -48,7 +48,7 @@ any characters.`
 	return c
 }
 
-func (a *app) newCmdRule(kind, short string) *cobra.Command {
+func (a *factory) newCmdRule(kind, short string) *cobra.Command {
 	o := ruleOptions{kind: kind}
 	c := &cobra.Command{
 		Use: kind + " RULE…", Short: short, GroupID: "config",
@@ -66,7 +66,7 @@ func (a *app) newCmdRule(kind, short string) *cobra.Command {
 	return c
 }
 
-func (a *app) ruleRun(o ruleOptions) error {
+func (a *factory) ruleRun(o ruleOptions) error {
 	switch {
 	case o.list && (len(o.rules) > 0 || o.remove):
 		return usagef("usher "+o.kind+" --list", "--list only shows")
@@ -147,7 +147,7 @@ func (o ruleOptions) change(d *config.Document, rule string) (string, error) {
 }
 
 // ruleConsequences says what the rules mean for the servers there are.
-func (a *app) ruleConsequences(o ruleOptions, before *config.Config) {
+func (a *factory) ruleConsequences(o ruleOptions, before *config.Config) {
 	for _, rule := range o.rules {
 		server, _, _ := strings.Cut(rule, "/")
 		matched := matching(before, server)
@@ -183,7 +183,7 @@ func matching(cfg *config.Config, pattern string) []string {
 	return out
 }
 
-func (a *app) ruleList(cfg *config.Config, o ruleOptions) error {
+func (a *factory) ruleList(cfg *config.Config, o ruleOptions) error {
 	rules := o.of(cfg)
 	if o.json {
 		type rule struct {

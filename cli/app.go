@@ -10,13 +10,13 @@ import (
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
-// app is what all commands share: the world, the common flags, and the library,
+// factory is what all commands share: the world, the common flags, and the library,
 // opened only by commands that need it.
-type app struct {
+type factory struct {
 	io         IO
 	configFile string
 	verbose    bool
@@ -24,14 +24,14 @@ type app struct {
 	first     string            // the account that a command will use first; set before open
 	overrides map[string]string // settings that flags of a command replace, by path
 	cfg       *config.Config
-	opened    *usher.Host
+	opened    *app.App
 	onHangup  atomic.Pointer[func()] // what SIGHUP does; nil: it ends the command
 	telling   *telemetry             // set before open by what serves over HTTP
 	serveLog  *slog.Logger           // set before open by what serves on standard output
 }
 
 // commands adds every command, in the order of the help text.
-func (a *app) commands(root *cobra.Command) {
+func (a *factory) commands(root *cobra.Command) {
 	root.AddCommand(
 		newCmdLogin(a), newCmdLogout(a), newCmdAuth(a), newCmdServe(a), newCmdConsole(a), newCmdToken(a), newCmdSurface(a),
 		newCmdTools(a), newCmdDescribe(a), newCmdCall(a), newCmdSearch(a), newCmdDiscover(a), newCmdCard(a), newCmdDemo(a), newCmdFake(), newCmdTorture(a), newCmdTortureChild(),
@@ -44,13 +44,13 @@ func (a *app) commands(root *cobra.Command) {
 	)
 }
 
-func (a *app) loadOptions() config.LoadOptions {
+func (a *factory) loadOptions() config.LoadOptions {
 	return config.LoadOptions{System: a.io.System, File: a.configFile, Overrides: a.overrides}
 }
 
 // config loads the configuration once. Warnings and files that cannot be read are
 // told on standard error; what can be used is used.
-func (a *app) config() (*config.Config, error) {
+func (a *factory) config() (*config.Config, error) {
 	if a.cfg != nil {
 		return a.cfg, nil
 	}
@@ -70,7 +70,7 @@ func (a *app) config() (*config.Config, error) {
 }
 
 // open opens the library.
-func (a *app) open(ctx context.Context) (*usher.Host, error) {
+func (a *factory) open(ctx context.Context) (*app.App, error) {
 	if a.opened != nil {
 		return a.opened, nil
 	}
@@ -78,7 +78,7 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt := &usher.Options{
+	opt := &app.Options{
 		Config: cfg, Load: a.loadOptions(), Log: a.logger(), Executable: a.io.Executable,
 		ClientVersion: Version().Number, Prompt: a.prompt(), Exits: a.io.exits, First: a.first,
 	}
@@ -91,7 +91,7 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 	if a.io.InTTY {
 		opt.Capabilities = []byte(elicitation)
 	}
-	h, err := usher.Open(ctx, opt)
+	h, err := app.Open(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (a *app) open(ctx context.Context) (*usher.Host, error) {
 	return h, nil
 }
 
-func (a *app) close() {
+func (a *factory) close() {
 	if a.telling != nil {
 		a.telling.stopMetrics()
 	}
@@ -112,7 +112,7 @@ func (a *app) close() {
 }
 
 // logger writes warnings to standard error, more with --verbose.
-func (a *app) logger() *slog.Logger {
+func (a *factory) logger() *slog.Logger {
 	level := slog.LevelError
 	if a.verbose {
 		level = slog.LevelDebug
@@ -121,7 +121,7 @@ func (a *app) logger() *slog.Logger {
 }
 
 // printJSON writes v as one indented JSON value to standard output.
-func (a *app) printJSON(v any) error {
+func (a *factory) printJSON(v any) error {
 	text, err := jsonText(v)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (a *app) printJSON(v any) error {
 }
 
 // printJSONLine writes v as JSON on one line.
-func (a *app) printJSONLine(v any) error {
+func (a *factory) printJSONLine(v any) error {
 	enc := json.NewEncoder(a.io.Out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
@@ -139,6 +139,6 @@ func (a *app) printJSONLine(v any) error {
 
 // note writes a sentence to standard error. Names in it may come from anywhere:
 // what a terminal would act on is shown as an escape.
-func (a *app) note(format string, args ...any) {
+func (a *factory) note(format string, args ...any) {
 	fmt.Fprintln(a.io.Err, clean(fmt.Sprintf(format, args...)))
 }

@@ -22,7 +22,7 @@ type approveOptions struct {
 	json   bool
 }
 
-func newCmdApprove(a *app) *cobra.Command {
+func newCmdApprove(a *factory) *cobra.Command {
 	var o approveOptions
 	c := &cobra.Command{
 		Use: "approve [NAME…]", Short: "Look at and agree to what a project file wants to run", GroupID: "config",
@@ -55,7 +55,7 @@ written as escapes.`,
 	return c
 }
 
-func (a *app) approveRun(ctx context.Context, o approveOptions) error {
+func (a *factory) approveRun(ctx context.Context, o approveOptions) error {
 	switch {
 	case o.list && (o.revoke || o.yes || o.all):
 		return usagef("usher approve --list", "--list only shows; leave the other flags out")
@@ -81,7 +81,7 @@ func (a *app) approveRun(ctx context.Context, o approveOptions) error {
 }
 
 // approveAsk shows what is held back, and asks.
-func (a *app) approveAsk(ctx context.Context, cfg *config.Config, approvals *vault.Approvals, o approveOptions) error {
+func (a *factory) approveAsk(ctx context.Context, cfg *config.Config, approvals *vault.Approvals, o approveOptions) error {
 	waiting, err := heldServers(ctx, cfg, approvals, o.names)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func heldServers(ctx context.Context, cfg *config.Config, approvals *vault.Appro
 
 // approveShow prints every field of a definition. It is what the person decides
 // on, so nothing is cut and nothing is masked.
-func (a *app) approveShow(s config.Server, earlier []vault.Approval) {
+func (a *factory) approveShow(s config.Server, earlier []vault.Approval) {
 	var last vault.Approval
 	for _, e := range earlier {
 		if e.Server == s.Name && e.Origin == s.Origin.File && e.At.After(last.At) {
@@ -206,7 +206,7 @@ func changedFields(s config.Server, earlier []string) []string {
 	return lines
 }
 
-func (a *app) approveJSON(waiting []config.Server) error {
+func (a *factory) approveJSON(waiting []config.Server) error {
 	type held struct {
 		Name    string   `json:"name"`
 		Digest  string   `json:"digest"`
@@ -222,7 +222,7 @@ func (a *app) approveJSON(waiting []config.Server) error {
 	return a.printJSON(map[string]any{"held": out})
 }
 
-func (a *app) approveList(ctx context.Context, approvals *vault.Approvals, o approveOptions) error {
+func (a *factory) approveList(ctx context.Context, approvals *vault.Approvals, o approveOptions) error {
 	list, err := approvals.List(ctx)
 	if err != nil {
 		return fmt.Errorf("read approvals: %w", err)
@@ -242,7 +242,7 @@ func (a *app) approveList(ctx context.Context, approvals *vault.Approvals, o app
 	return nil
 }
 
-func (a *app) approveRevoke(ctx context.Context, approvals *vault.Approvals, names []string) error {
+func (a *factory) approveRevoke(ctx context.Context, approvals *vault.Approvals, names []string) error {
 	list, err := approvals.List(ctx)
 	if err != nil {
 		return fmt.Errorf("read approvals: %w", err)

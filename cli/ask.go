@@ -16,7 +16,7 @@ const elicitation = `{"elicitation":{"form":{},"url":{}}}`
 
 // ask puts a server's question to the person: who asks, what, and field by field.
 // An empty answer takes the default; anything but yes at the end declines.
-func (a *app) ask(ctx context.Context, server string, params []byte) []byte {
+func (a *factory) ask(ctx context.Context, server string, params []byte) []byte {
 	if !a.io.InTTY {
 		return upstream.CancelForm()
 	}
@@ -47,7 +47,7 @@ func (a *app) ask(ctx context.Context, server string, params []byte) []byte {
 	return upstream.AcceptForm(params, content)
 }
 
-func (a *app) askField(in *bufio.Reader, name string, prop []byte) ([]byte, bool) {
+func (a *factory) askField(in *bufio.Reader, name string, prop []byte) ([]byte, bool) {
 	label := clean(name)
 	if title := jsonx.GetText(prop, "title"); title != "" {
 		label = cleanLine(title)
@@ -75,7 +75,7 @@ func (a *app) askField(in *bufio.Reader, name string, prop []byte) ([]byte, bool
 	}
 }
 
-func (a *app) agree(in *bufio.Reader, question string) bool {
+func (a *factory) agree(in *bufio.Reader, question string) bool {
 	fmt.Fprintf(a.io.Err, "  %s [y/N] ", question)
 	line, _ := in.ReadString('\n')
 	line = strings.ToLower(strings.TrimSpace(line))

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/vault"
 )
 
-func newCmdAudit(a *app) *cobra.Command {
+func newCmdAudit(a *factory) *cobra.Command {
 	c := &cobra.Command{
 		Use: "audit", Short: "See and check who called what", GroupID: "run", Args: noSubcommand,
 		Long: `Every call of a tool and every use of a prompt or resource is written down: who,
@@ -40,7 +40,7 @@ type auditFilter struct {
 	since                      time.Duration
 }
 
-func (f *auditFilter) flags(c *cobra.Command, a *app) {
+func (f *auditFilter) flags(c *cobra.Command, a *factory) {
 	c.Flags().StringVar(&f.server, "server", "", "only this `server`")
 	c.Flags().StringVar(&f.principal, "principal", "", "only what this `principal` did")
 	c.Flags().StringVar(&f.outcome, "outcome", "", "only what ended like this: ok, tool_error, denied, …")
@@ -59,7 +59,7 @@ type auditTailOptions struct {
 	follow, json bool
 }
 
-func newCmdAuditTail(a *app) *cobra.Command {
+func newCmdAuditTail(a *factory) *cobra.Command {
 	var o auditTailOptions
 	c := &cobra.Command{
 		Use: "tail", Short: "Show the newest calls", Args: exactly(0),
@@ -73,7 +73,7 @@ func newCmdAuditTail(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) auditTail(ctx context.Context, o auditTailOptions) error {
+func (a *factory) auditTail(ctx context.Context, o auditTailOptions) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (a *app) auditTail(ctx context.Context, o auditTailOptions) error {
 }
 
 // lastActs are the newest acts that fit, and the number of the entry they end with.
-func lastActs(ctx context.Context, h *usher.Host, o auditTailOptions) (acts []vault.Act, after int64, err error) {
+func lastActs(ctx context.Context, h *app.App, o auditTailOptions) (acts []vault.Act, after int64, err error) {
 	var blocks []vault.Block
 	if o.auditFilter == (auditFilter{}) {
 		blocks, err = h.LastAudit(ctx, o.lines)
@@ -125,7 +125,7 @@ func lastActs(ctx context.Context, h *usher.Host, o auditTailOptions) (acts []va
 	return acts[max(0, len(acts)-max(o.lines, 0)):], after, nil
 }
 
-func newActs(ctx context.Context, h *usher.Host, f auditFilter, after int64) ([]vault.Act, int64, error) {
+func newActs(ctx context.Context, h *app.App, f auditFilter, after int64) ([]vault.Act, int64, error) {
 	var blocks []vault.Block
 	for b, err := range h.Audit(ctx, after) {
 		if err != nil {
@@ -150,7 +150,7 @@ func fitting(blocks []vault.Block, f auditFilter, after int64) ([]vault.Act, int
 	return acts, after
 }
 
-func (a *app) showAct(x vault.Act, asJSON bool) error {
+func (a *factory) showAct(x vault.Act, asJSON bool) error {
 	if asJSON {
 		return a.printJSONLine(x)
 	}
@@ -163,7 +163,7 @@ func (a *app) showAct(x vault.Act, asJSON bool) error {
 	return err
 }
 
-func newCmdAuditExport(a *app) *cobra.Command {
+func newCmdAuditExport(a *factory) *cobra.Command {
 	var f auditFilter
 	c := &cobra.Command{
 		Use: "export", Short: "Write the audit trail out, one JSON value a line", Args: exactly(0),
@@ -196,7 +196,7 @@ func (x exportedAct) MarshalJSON() ([]byte, error) {
 	return append(append(text[:len(text)-1], ','), place[1:]...), err
 }
 
-func (a *app) auditExport(ctx context.Context, f auditFilter) error {
+func (a *factory) auditExport(ctx context.Context, f auditFilter) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err

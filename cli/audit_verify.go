@@ -10,7 +10,7 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-func newCmdAuditVerify(a *app) *cobra.Command {
+func newCmdAuditVerify(a *factory) *cobra.Command {
 	var against string
 	var asJSON bool
 	c := &cobra.Command{
@@ -41,7 +41,7 @@ type auditVerifyJSON struct {
 	Chains  []vault.Chain `json:"chains"`
 }
 
-func (a *app) auditVerify(ctx context.Context, against string, asJSON bool) error {
+func (a *factory) auditVerify(ctx context.Context, against string, asJSON bool) error {
 	heads, err := readHeads(against)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (a *app) auditVerify(ctx context.Context, against string, asJSON bool) erro
 	return nil
 }
 
-func (a *app) tellVerified(sum auditVerifyJSON, open int) {
+func (a *factory) tellVerified(sum auditVerifyJSON, open int) {
 	for _, c := range sum.Chains {
 		for _, p := range c.Problems {
 			a.note("chain %s (%s, from %s): %s", cleanLine(c.Writer), cleanLine(c.Process), c.From.Local().Format(time.DateTime), cleanLine(p))

@@ -11,7 +11,7 @@ import (
 	"github.com/usher-mcp/usher/auth"
 )
 
-func newCmdAuth(a *app) *cobra.Command {
+func newCmdAuth(a *factory) *cobra.Command {
 	c := &cobra.Command{
 		Use: "auth", Short: "Look at logins and client registrations", GroupID: "config", Args: noSubcommand,
 		Example: "  usher auth list\n  usher auth show linear@work\n  usher auth explain linear\n  usher auth clients\n  usher auth prune",
@@ -41,7 +41,7 @@ func noSubcommand(c *cobra.Command, args []string) error {
 	return usagef(c.CommandPath()+" --help", "%s has no command %q", c.CommandPath(), args[0])
 }
 
-func (a *app) authList(ctx context.Context, asJSON bool) error {
+func (a *factory) authList(ctx context.Context, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func newAuthRow(s auth.Status) authRow {
 	}
 }
 
-func (a *app) authShow(ctx context.Context, text string, asJSON bool) error {
+func (a *factory) authShow(ctx context.Context, text string, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (a *app) authShow(ctx context.Context, text string, asJSON bool) error {
 }
 
 // lines prints names and values, leaving out what is empty.
-func (a *app) lines(pairs ...string) {
+func (a *factory) lines(pairs ...string) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
 			fmt.Fprintf(a.io.Out, "%-12s %s\n", pairs[i], cleanLine(pairs[i+1]))
@@ -172,7 +172,7 @@ func newExplainRow(x *auth.Explanation) explainRow {
 	}
 }
 
-func (a *app) authExplain(ctx context.Context, text string, asJSON bool) error {
+func (a *factory) authExplain(ctx context.Context, text string, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ type clientRow struct {
 	InUse    bool      `json:"in_use"`
 }
 
-func (a *app) authClients(ctx context.Context, asJSON bool) error {
+func (a *factory) authClients(ctx context.Context, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -240,7 +240,7 @@ func (a *app) authClients(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
-func (a *app) authPrune(ctx context.Context, asJSON bool) error {
+func (a *factory) authPrune(ctx context.Context, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err

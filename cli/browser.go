@@ -18,7 +18,7 @@ import (
 
 // interactive is the permission to open a browser. It is made only for a command
 // that a person has typed.
-func (a *app) interactive() auth.Interactive {
+func (a *factory) interactive() auth.Interactive {
 	return auth.NewInteractive(func(ctx context.Context, address string) error {
 		return OpenBrowser(ctx, a.io.env("BROWSER"), address)
 	})
@@ -63,7 +63,7 @@ const browserPatience = 3 * time.Second
 
 // hasBrowser guesses whether a browser can be opened where the person is: not over
 // SSH, and on Linux only in a graphical session. $BROWSER says so outright.
-func (a *app) hasBrowser() bool {
+func (a *factory) hasBrowser() bool {
 	switch {
 	case a.io.env("BROWSER") != "":
 		return true

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 type callOptions struct {
@@ -21,7 +21,7 @@ type callOptions struct {
 	out          string
 }
 
-func newCmdCall(a *app) *cobra.Command {
+func newCmdCall(a *factory) *cobra.Command {
 	var o callOptions
 	c := &cobra.Command{
 		Use: "call SERVER TOOL [key=value…]", Short: "Call a tool", GroupID: "use", Args: between(2, -1),
@@ -49,7 +49,7 @@ Exit codes: 0 answered, 1 failed or the tool answered with an error, 2 wrong usa
 	return c
 }
 
-func (a *app) call(ctx context.Context, o callOptions) error {
+func (a *factory) call(ctx context.Context, o callOptions) error {
 	if o.timeout < 0 {
 		return usagef("write it like 90s or 5m", "--timeout must not be negative")
 	}
@@ -76,7 +76,7 @@ func (a *app) call(ctx context.Context, o callOptions) error {
 	}
 	h.Ahead(ctx, o.server, o.tool)
 	progress := newProgress(a)
-	result, err := h.Call(ctx, o.server, o.tool, arguments, &usher.CallOptions{
+	result, err := h.Call(ctx, o.server, o.tool, arguments, &app.CallOptions{
 		Timeout: o.timeout, OnNotification: progress.hear, Answer: a.answer(o.server),
 	})
 	progress.clear()
@@ -98,12 +98,12 @@ func (a *app) call(ctx context.Context, o callOptions) error {
 
 // progress shows how far a call is, on a terminal only.
 type progress struct {
-	a     *app
+	a     *factory
 	lines chan string
 	done  chan struct{}
 }
 
-func newProgress(a *app) *progress {
+func newProgress(a *factory) *progress {
 	p := &progress{a: a, lines: make(chan string, 1), done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
@@ -121,16 +121,16 @@ func newProgress(a *app) *progress {
 
 // hear takes a notification that belongs to the call. It never blocks: what comes
 // too fast is not shown.
-func (p *progress) hear(m wire.Message) {
+func (p *progress) hear(m mcp.Message) {
 	switch m.Method {
-	case wire.MethodNotifyProgress:
+	case mcp.MethodNotifyProgress:
 		if p.a.io.ErrTTY {
 			select {
 			case p.lines <- progressLine(m.Params):
 			default:
 			}
 		}
-	case wire.MethodNotifyMessage:
+	case mcp.MethodNotifyMessage:
 		if p.a.verbose {
 			data, _ := jsonx.Get(m.Params, "data")
 			p.a.note("%s: %s", jsonx.GetText(m.Params, "level"), cleanLine(string(data)))
@@ -154,10 +154,10 @@ func (p *progress) clear() {
 
 // answer lets a person answer what the server asks; without a terminal every
 // question is cancelled.
-func (a *app) answer(server string) func(context.Context, string, []byte) ([]byte, *wire.Error) {
-	return func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
-		if method != wire.MethodElicit {
-			return nil, wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", method)
+func (a *factory) answer(server string) func(context.Context, string, []byte) ([]byte, *mcp.Error) {
+	return func(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error) {
+		if method != mcp.MethodElicit {
+			return nil, mcp.Errorf(mcp.CodeMethodNotFound, "%s is not supported by this client", method)
 		}
 		return a.ask(ctx, server, params), nil
 	}

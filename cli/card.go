@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
-func newCmdCard(a *app) *cobra.Command {
+func newCmdCard(a *factory) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "card SERVER", Short: "Show what a server announces before it is connected to", GroupID: "use", Args: exactly(1),
@@ -60,7 +60,7 @@ type (
 	}
 )
 
-func (a *app) card(ctx context.Context, server string, asJSON bool) error {
+func (a *factory) card(ctx context.Context, server string, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (a *app) card(ctx context.Context, server string, asJSON bool) error {
 	return nil
 }
 
-func cardShape(c usher.ServerCard) cardJSON {
+func cardShape(c app.ServerCard) cardJSON {
 	out := cardJSON{
 		Server: c.Server, Source: c.Source, Name: c.Name, Title: c.Title, Version: c.Version, Description: c.Description,
 		WebsiteURL: c.WebsiteURL, Remotes: []cardRemoteJSON{}, Seen: c.Seen, Tools: []cardToolJSON{},
@@ -91,7 +91,7 @@ func cardShape(c usher.ServerCard) cardJSON {
 	return out
 }
 
-func (a *app) showCard(c usher.ServerCard) {
+func (a *factory) showCard(c app.ServerCard) {
 	line := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(a.io.Out, "%-12s %s\n", name, firstLine(text, 500))

@@ -13,7 +13,7 @@ import (
 // completeServers completes the first n arguments: a server's name, then the name
 // of one of its tools as last known. Negative n means any number of servers.
 // Nothing is started for it.
-func (a *app) completeServers(n int) cobra.CompletionFunc {
+func (a *factory) completeServers(n int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0 || n < 0:
@@ -27,7 +27,7 @@ func (a *app) completeServers(n int) cobra.CompletionFunc {
 
 // completeRules completes SERVER and SERVER/TOOL, or the rules there are when one
 // is to be removed.
-func (a *app) completeRules(o *ruleOptions) cobra.CompletionFunc {
+func (a *factory) completeRules(o *ruleOptions) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if o.remove {
 			cfg, err := config.Load(a.loadOptions())
@@ -48,7 +48,7 @@ func (a *app) completeRules(o *ruleOptions) cobra.CompletionFunc {
 	}
 }
 
-func (a *app) serverNames(given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *factory) serverNames(given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	cfg, err := config.Load(a.loadOptions())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -62,7 +62,7 @@ func (a *app) serverNames(given []string, prefix string) ([]cobra.Completion, co
 	return offer(out, prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *app) toolNames(c *cobra.Command, server, before, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *factory) toolNames(c *cobra.Command, server, before, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	h, err := a.open(c.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

@@ -11,7 +11,7 @@ import (
 
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
-func newCmdCompletion(a *app) *cobra.Command {
+func newCmdCompletion(a *factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "Print a script that completes commands, servers and tools in your shell", GroupID: "config",
 		Long: `Print the completion script for bash, zsh, fish or powershell. Names of servers
@@ -30,7 +30,7 @@ server; completing starts nothing.`,
 	}
 }
 
-func (a *app) completion(root *cobra.Command, shell string) error {
+func (a *factory) completion(root *cobra.Command, shell string) error {
 	if !slices.Contains(shells(), shell) {
 		return usagef("usher completion "+strings.Join(shells(), "|"), "there is no completion for %s", config.Visible(shell))
 	}

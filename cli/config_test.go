@@ -277,9 +277,9 @@ func TestListFitsTerminal(t *testing.T) {
 // TestRootFor: the command that is made alone is the one of the whole tree.
 func TestRootFor(t *testing.T) {
 	var texts []string
-	for _, build := range []func(*app) *cobra.Command{newRoot, func(a *app) *cobra.Command { return rootFor(a, []string{"call"}) }} {
+	for _, build := range []func(*factory) *cobra.Command{newRoot, func(a *factory) *cobra.Command { return rootFor(a, []string{"call"}) }} {
 		var out strings.Builder
-		root := build(&app{io: IO{Out: &out, Err: &out}})
+		root := build(&factory{io: IO{Out: &out, Err: &out}})
 		root.SetArgs([]string{"call", "--help"})
 		if err := root.Execute(); err != nil {
 			t.Fatal(err)
@@ -293,7 +293,7 @@ func TestRootFor(t *testing.T) {
 
 // TestHelp wants a description and examples from every command.
 func TestHelp(t *testing.T) {
-	root := newRoot(&app{io: IO{Out: io.Discard, Err: io.Discard}})
+	root := newRoot(&factory{io: IO{Out: io.Discard, Err: io.Discard}})
 	for _, c := range root.Commands() {
 		if c.Hidden || c.Name() == "help" {
 			continue

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/person"
 )
 
@@ -24,7 +24,7 @@ type consoleOptions struct {
 	open, json bool
 }
 
-func newCmdConsole(a *app) *cobra.Command {
+func newCmdConsole(a *factory) *cobra.Command {
 	var o consoleOptions
 	c := &cobra.Command{
 		Use: "console", Short: "Print a link to the web console of a running usher", GroupID: "use", Args: exactly(0),
@@ -43,12 +43,12 @@ is closed, or has not been used for twelve hours.`,
 	return c
 }
 
-func (a *app) console(ctx context.Context, o consoleOptions) error {
+func (a *factory) console(ctx context.Context, o consoleOptions) error {
 	peers, err := a.running(ctx, o.pid)
 	if err != nil {
 		return err
 	}
-	links := []usher.ConsoleLink{}
+	links := []app.ConsoleLink{}
 	for _, p := range peers {
 		link, err := a.askLink(ctx, p)
 		switch {
@@ -77,10 +77,10 @@ func (a *app) console(ctx context.Context, o consoleOptions) error {
 	return nil
 }
 
-func (a *app) askLink(ctx context.Context, p control.Peer) (usher.ConsoleLink, error) {
+func (a *factory) askLink(ctx context.Context, p control.Peer) (app.ConsoleLink, error) {
 	ctx, stop := context.WithTimeout(ctx, answerTimeout)
 	defer stop()
-	var link usher.ConsoleLink
+	var link app.ConsoleLink
 	resp, err := p.DoWith(ctx, http.MethodPost, "/console", a.proof())
 	if err != nil {
 		return link, err
@@ -93,7 +93,7 @@ func (a *app) askLink(ctx context.Context, p control.Peer) (usher.ConsoleLink, e
 }
 
 // proof is what shows a running usher that a person asks.
-func (a *app) proof() http.Header {
+func (a *factory) proof() http.Header {
 	header := http.Header{}
 	if a.terminal() {
 		header.Set(control.TerminalHeader, "1")
@@ -105,7 +105,7 @@ func (a *app) proof() http.Header {
 }
 
 // mountConsole puts the console of h at /. Close it before h.
-func mountConsole(h *usher.Host, g *gateway.Gateway, addr net.Addr, mux *http.ServeMux) *console.Console {
+func mountConsole(h *app.App, g *gateway.Gateway, addr net.Addr, mux *http.ServeMux) *console.Console {
 	base := strings.TrimRight(h.Config().Usher.Gateway.PublicURL, "/")
 	if base == "" {
 		base = "http://" + reachable(addr)

@@ -47,7 +47,7 @@ func courierWords(root *cobra.Command, args []string) []string {
 }
 
 // courierNear logs another machine in with the browser of this one.
-func (a *app) courierNear(ctx context.Context, o loginOptions, mode bulk.Mode) error {
+func (a *factory) courierNear(ctx context.Context, o loginOptions, mode bulk.Mode) error {
 	const example = "usher login --missing --courier ssh HOST"
 	switch {
 	case mode == "" && len(o.accounts) == 0:
@@ -86,7 +86,7 @@ func (a *app) courierNear(ctx context.Context, o loginOptions, mode bulk.Mode) e
 
 // catchAt listens where the far side would like answers to be taken, as far as that
 // is possible here.
-func (a *app) catchAt(c *auth.Catcher, wanted []string) ([]string, error) {
+func (a *factory) catchAt(c *auth.Catcher, wanted []string) ([]string, error) {
 	first := ""
 	if len(wanted) > 0 {
 		first, wanted = wanted[0], wanted[1:]
@@ -107,7 +107,7 @@ func (a *app) catchAt(c *auth.Catcher, wanted []string) ([]string, error) {
 }
 
 // carry shows the logins and brings the answers over until all have ended.
-func (a *app) carry(ctx context.Context, stop func(), o loginOptions, line *courierLine, near *courier.Near, where string) error {
+func (a *factory) carry(ctx context.Context, stop func(), o loginOptions, line *courierLine, near *courier.Near, where string) error {
 	show := a.newBoard(near, o.json, stop)
 	defer show.close()
 	page := &consents{a: a, d: near, o: o}
@@ -193,7 +193,7 @@ type courierLine struct {
 
 // dial starts the command. It stays in our process group, so that it can ask for a
 // password on the terminal, and so that Ctrl-C reaches it too.
-func (a *app) dial(ctx context.Context, o loginOptions) (*courierLine, error) {
+func (a *factory) dial(ctx context.Context, o loginOptions) (*courierLine, error) {
 	words := append(slices.Clone(o.courier), strings.Fields(o.farUsher)...)
 	words = append(words, "login", "--courier-far")
 	l := &courierLine{words: o.courier, cmd: exec.CommandContext(ctx, words[0], words[1:]...), errs: &lineNotes{say: func(s string) { a.note("%s", s) }}}

@@ -9,15 +9,15 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/auth/courier"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // courierFar is the end of a courier on the machine whose logins they are. Standard
 // output carries the talk and nothing else.
-func (a *app) courierFar(ctx context.Context) error {
+func (a *factory) courierFar(ctx context.Context) error {
 	// Without this a line that breaks would end the process in the middle of trading
 	// a code.
 	pipe := make(chan os.Signal, 1)
@@ -54,7 +54,7 @@ func (a *app) courierFar(ctx context.Context) error {
 
 // courierRedirects are the addresses at which answers should come back: the one that
 // this machine uses itself, and those that servers are configured with.
-func courierRedirects(ctx context.Context, h *usher.Host) []string {
+func courierRedirects(ctx context.Context, h *app.App) []string {
 	var out []string
 	main, err := h.Auth().LoopbackAddress(ctx)
 	if err != nil {

@@ -255,7 +255,7 @@ func TestCourierNoLine(t *testing.T) {
 
 // TestCourierWords keeps the flags of the far command out of ours.
 func TestCourierWords(t *testing.T) {
-	root := newRoot(&app{})
+	root := newRoot(&factory{})
 	for in, want := range map[string]string{
 		"login --all --courier ssh -p 22 host":                   "login --all --courier=ssh --courier=-p --courier=22 --courier=host",
 		"login --courier ssh host -- linear":                     "login --courier=ssh --courier=host -- linear",

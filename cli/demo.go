@@ -11,17 +11,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
 )
 
 type demoOptions struct{ auto, stay bool }
 
-func newCmdDemo(a *app) *cobra.Command {
+func newCmdDemo(a *factory) *cobra.Command {
 	var o demoOptions
 	c := &cobra.Command{
 		Use: "demo", Short: "See usher at work on a small world of its own", GroupID: "use", Args: exactly(0),
@@ -56,7 +56,7 @@ func newCmdFake() *cobra.Command {
 }
 
 // demo tells the story of the demo, one part after the other.
-func (a *app) demo(ctx context.Context, o demoOptions) error {
+func (a *factory) demo(ctx context.Context, o demoOptions) error {
 	person := a.io.InTTY && a.io.OutTTY
 	o.auto = o.auto || !person || !a.hasBrowser()
 	w, err := newDemoWorld(ctx, a)
@@ -89,7 +89,7 @@ try next
 
 // demoStory prints what happens.
 type demoStory struct {
-	a *app
+	a *factory
 	w *demoWorld
 }
 
@@ -279,7 +279,7 @@ func (s *demoStory) changeOne(ctx context.Context, _ demoOptions) error {
 // status shows the table of usher status.
 func (s *demoStory) status(context.Context, demoOptions) error {
 	s.say("\nusher status")
-	b := mergeBoard(host.Status{}, []usher.Report{s.w.host.Report()})
+	b := mergeBoard(host.Status{}, []app.Report{s.w.host.Report()})
 	b.addConfigured(s.w.host.Config(), func(config.Server) string { return "" })
 	fmt.Fprint(s.a.io.Out, b.table(s.a.look(time.Now())))
 	return nil

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/console"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -18,7 +18,7 @@ import (
 // demoWorld is six servers, two authorization servers, and a host with a gateway
 // and a console in front of them. All of it is this process and children of it.
 type demoWorld struct {
-	host    *usher.Host
+	host    *app.App
 	console *console.Console
 	tickets *fake.Server
 	// signIn says at which authorization server one logs in.
@@ -36,7 +36,7 @@ type demoSignIn struct {
 // demoAddress is where the console of the demo is, if nobody else is there.
 const demoAddress = "127.0.0.1:7331"
 
-func newDemoWorld(ctx context.Context, a *app) (w *demoWorld, err error) {
+func newDemoWorld(ctx context.Context, a *factory) (w *demoWorld, err error) {
 	w = &demoWorld{signIn: map[string]*demoSignIn{}}
 	defer func() {
 		if err != nil {
@@ -115,7 +115,7 @@ func (w *demoWorld) serve(name string, as *demoSignIn) (url string, err error) {
 
 // open makes the host and serves it. Nothing of the user's is read: it has a home
 // of its own and keeps everything in memory.
-func (w *demoWorld) open(ctx context.Context, a *app, cfg *config.Config, home string) error {
+func (w *demoWorld) open(ctx context.Context, a *factory, cfg *config.Config, home string) error {
 	sys := a.io.System.WithDefaults()
 	lookup := sys.LookupEnv
 	sys.LookupEnv = func(name string) (string, bool) {
@@ -124,7 +124,7 @@ func (w *demoWorld) open(ctx context.Context, a *app, cfg *config.Config, home s
 		}
 		return lookup(name)
 	}
-	h, err := usher.Open(ctx, &usher.Options{
+	h, err := app.Open(ctx, &app.Options{
 		Config: cfg, Load: config.LoadOptions{System: sys}, Store: vault.NewMemory(), Log: a.logger(), Executable: a.io.Executable,
 		ClientVersion: Version().Number,
 	})

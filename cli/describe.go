@@ -15,7 +15,7 @@ type describeOptions struct {
 	json         bool
 }
 
-func newCmdDescribe(a *app) *cobra.Command {
+func newCmdDescribe(a *factory) *cobra.Command {
 	var o describeOptions
 	c := &cobra.Command{
 		Use: "describe SERVER TOOL", Short: "Show one tool: what it does and what it takes", GroupID: "use", Args: exactly(2),
@@ -31,7 +31,7 @@ func newCmdDescribe(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) describe(ctx context.Context, o describeOptions) error {
+func (a *factory) describe(ctx context.Context, o describeOptions) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (a *app) describe(ctx context.Context, o describeOptions) error {
 	return nil
 }
 
-func (a *app) describeSchema(head string, schema []byte) {
+func (a *factory) describeSchema(head string, schema []byte) {
 	rows := schemaRows(schema, "", 0)
 	fmt.Fprintf(a.io.Out, "\n%s\n", head)
 	if len(rows) == 0 {

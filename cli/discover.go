@@ -21,7 +21,7 @@ type discoverOptions struct {
 	json    bool
 }
 
-func newCmdDiscover(a *app) *cobra.Command {
+func newCmdDiscover(a *factory) *cobra.Command {
 	var o discoverOptions
 	c := &cobra.Command{
 		Use: "discover", Short: "Ask all servers for their tools at once", GroupID: "use", Args: exactly(0),
@@ -54,7 +54,7 @@ type discovered struct {
 	Error         string `json:"error,omitempty"`
 }
 
-func (a *app) discover(ctx context.Context, o discoverOptions) error {
+func (a *factory) discover(ctx context.Context, o discoverOptions) error {
 	if o.timeout < 0 {
 		return usagef("write it like 10s", "--timeout must not be negative")
 	}
@@ -121,7 +121,7 @@ func nameColumn(cfg *config.Config) int {
 // toolColumn is how wide the column of tools is, since those to come are unknown.
 const toolColumn = 28
 
-func (a *app) printRow(row host.Row, wide int, asJSON bool) error {
+func (a *factory) printRow(row host.Row, wide int, asJSON bool) error {
 	name := row.Server
 	if row.Account != "" {
 		name += "@" + row.Account
@@ -159,7 +159,7 @@ func (a *app) printRow(row host.Row, wide int, asJSON bool) error {
 }
 
 // bad marks a failure: a symbol and a word on a terminal, the word elsewhere.
-func (a *app) bad() string {
+func (a *factory) bad() string {
 	if a.io.OutTTY {
 		return "✖ error: "
 	}

@@ -19,7 +19,7 @@ type doctorOptions struct {
 	json    bool
 }
 
-func newCmdDoctor(a *app) *cobra.Command {
+func newCmdDoctor(a *factory) *cobra.Command {
 	var o doctorOptions
 	c := &cobra.Command{
 		Use: "doctor [NAME…]", Short: "Find out what is wrong, and what to do", GroupID: "run", Args: between(0, -1),
@@ -74,7 +74,7 @@ func (d *diagnosis) has(status string) bool {
 	return slices.ContainsFunc(d.Checks, func(c check) bool { return c.Status == status })
 }
 
-func (a *app) doctor(ctx context.Context, o doctorOptions) error {
+func (a *factory) doctor(ctx context.Context, o doctorOptions) error {
 	if o.timeout < 0 {
 		return usagef("write it like 10s", "--timeout must not be negative")
 	}
@@ -90,7 +90,7 @@ func (a *app) doctor(ctx context.Context, o doctorOptions) error {
 	if err != nil {
 		return err
 	}
-	x := &examiner{app: a, host: h, timeout: o.timeout}
+	x := &examiner{factory: a, host: h, timeout: o.timeout}
 	var self diagnosis
 	self, x.reports = a.examineSelf(ctx, cfg)
 	show := len(o.names) == 0
@@ -132,7 +132,7 @@ func verdictOf(all []diagnosis) error {
 // checkColumn is how wide the names of checks are.
 const checkColumn = 13
 
-func (a *app) showDiagnosis(w io.Writer, d diagnosis) {
+func (a *factory) showDiagnosis(w io.Writer, d diagnosis) {
 	fmt.Fprintln(w, strings.TrimRight(config.Unquoted(d.Name)+"  "+clean(d.Address), " "))
 	for _, c := range d.Checks {
 		mark := fmt.Sprintf("%-8s", c.Status)

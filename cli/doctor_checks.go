@@ -11,14 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/policy"
 )
 
 // examineSelf looks at what all servers share: files, settings, running ushers.
-func (a *app) examineSelf(ctx context.Context, cfg *config.Config) (diagnosis, []usher.Report) {
+func (a *factory) examineSelf(ctx context.Context, cfg *config.Config) (diagnosis, []app.Report) {
 	d := diagnosis{Name: "usher", Address: Version().Number}
 	for _, f := range cfg.Files {
 		if f.Err == nil {
@@ -54,7 +54,7 @@ func (a *app) examineSelf(ctx context.Context, cfg *config.Config) (diagnosis, [
 }
 
 // examineWarnings tells which settings have their defaults, and what else was ignored.
-func (a *app) examineWarnings(d *diagnosis, cfg *config.Config) {
+func (a *factory) examineWarnings(d *diagnosis, cfg *config.Config) {
 	mistakes := map[config.Warning]bool{}
 	for _, m := range cfg.Usher.Mistakes {
 		mistakes[m.Warning()] = true
@@ -71,9 +71,9 @@ func (a *app) examineWarnings(d *diagnosis, cfg *config.Config) {
 
 // examiner looks at servers.
 type examiner struct {
-	app     *app
-	host    *usher.Host
-	reports []usher.Report
+	factory *factory
+	host    *app.App
+	reports []app.Report
 	timeout time.Duration
 }
 
@@ -114,10 +114,10 @@ func (x *examiner) examine(ctx context.Context, srv config.Server) diagnosis {
 func (x *examiner) definition(_ context.Context, srv config.Server, d *diagnosis) bool {
 	place := "made by a program"
 	if srv.Origin.File != "" {
-		place = x.app.origin(srv.Origin)
+		place = x.factory.origin(srv.Origin)
 	}
 	for _, err := range flatten(srv.Problem) {
-		d.add(checkProblem, "definition", "", "%v", x.app.shortError(err))
+		d.add(checkProblem, "definition", "", "%v", x.factory.shortError(err))
 	}
 	if srv.Problem != nil {
 		return false
@@ -139,7 +139,7 @@ func (x *examiner) approval(ctx context.Context, srv config.Server, d *diagnosis
 	case err != nil:
 		d.add(checkProblem, "approval", "", "it cannot be read: %v", err)
 	case !approved:
-		d.add(checkWaiting, "approval", x.app.remedy("usher approve "+srv.Name), "held back: %s", strings.Join(srv.ApprovalReasons(), ", "))
+		d.add(checkWaiting, "approval", x.factory.remedy("usher approve "+srv.Name), "held back: %s", strings.Join(srv.ApprovalReasons(), ", "))
 	default:
 		d.add(checkOK, "approval", "", "you agreed to this definition")
 	}
@@ -149,7 +149,7 @@ func (x *examiner) approval(ctx context.Context, srv config.Server, d *diagnosis
 func (x *examiner) rules(ctx context.Context, srv config.Server, d *diagnosis) bool {
 	err := x.host.Allowed(ctx, srv.Name, "")
 	if err != nil {
-		what, next := x.app.explain(err)
+		what, next := x.factory.explain(err)
 		d.add(checkNote, "rules", next, "%s", what)
 	}
 	return err == nil
@@ -171,7 +171,7 @@ func (x *examiner) reach(ctx context.Context, srv config.Server, d *diagnosis) b
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, resolved.URL, nil)
 	if err != nil {
-		d.add(checkProblem, "address", "mend url in "+x.app.origin(srv.Origin), "%s is no address", config.Visible(srv.Masked().URL))
+		d.add(checkProblem, "address", "mend url in "+x.factory.origin(srv.Origin), "%s is no address", config.Visible(srv.Masked().URL))
 		return false
 	}
 	req.Header.Set("Accept", "text/event-stream")
@@ -313,7 +313,7 @@ func (x *examiner) pins(ctx context.Context, srv config.Server, d *diagnosis) bo
 		}
 	}
 	if changed > 0 {
-		d.add(checkWaiting, "pins", x.app.remedy(fmt.Sprintf("usher pins diff %s\nusher pins accept %[1]s", srv.Name)), "%d of %s changed since pinned", changed, countOf(pinned, "tool", "tools"))
+		d.add(checkWaiting, "pins", x.factory.remedy(fmt.Sprintf("usher pins diff %s\nusher pins accept %[1]s", srv.Name)), "%d of %s changed since pinned", changed, countOf(pinned, "tool", "tools"))
 		return true
 	}
 	d.add(checkOK, "pins", "", "%s as pinned", countOf(pinned, "tool", "tools"))

@@ -31,7 +31,7 @@ func (t target) word() string {
 // target decides which file to change: the one of --config, the project's, or the
 // user's own. A project that has none yet gets .mcp.json at the top of its
 // repository, or here when this is none.
-func (a *app) target(project bool) (target, error) {
+func (a *factory) target(project bool) (target, error) {
 	if a.configFile != "" {
 		if project {
 			return target{}, usagef("leave one of them out", "--config and --project name two files")
@@ -67,7 +67,7 @@ func (a *app) target(project bool) (target, error) {
 }
 
 // current reads the servers of one file alone.
-func (a *app) current(t target) (*config.Config, error) {
+func (a *factory) current(t target) (*config.Config, error) {
 	if _, err := os.Stat(t.path); errors.Is(err, fs.ErrNotExist) {
 		return &config.Config{}, nil
 	}

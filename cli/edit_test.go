@@ -22,7 +22,7 @@ func TestConfirm(t *testing.T) {
 		{"y\n", true}, {"Yes \r\n", true}, {"YES", true}, {"n\n", false}, {"\n", false}, {"", false}, {"yep\n", false}, {"no\ny\n", false},
 	} {
 		var said strings.Builder
-		a := &app{io: IO{In: strings.NewReader(tt.typed), Err: &said, InTTY: true}}
+		a := &factory{io: IO{In: strings.NewReader(tt.typed), Err: &said, InTTY: true}}
 		got, err := a.confirm(t.Context(), "really\x1b[2K?")
 		if got != tt.want || err != nil {
 			t.Errorf("confirm with %q typed = %v, %v; want %v", tt.typed, got, err, tt.want)
@@ -31,7 +31,7 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("asked %q", said.String())
 		}
 	}
-	a := &app{io: IO{In: strings.NewReader("y\n"), Err: io.Discard}}
+	a := &factory{io: IO{In: strings.NewReader("y\n"), Err: io.Discard}}
 	if got, err := a.confirm(t.Context(), "?"); got || !errors.Is(err, errNoTerminal) || exitCode(err) != exitWaiting {
 		t.Errorf("without a terminal: %v, %v", got, err)
 	}
@@ -47,7 +47,7 @@ func TestConfirmInterrupted(t *testing.T) {
 		<-asked
 		interrupt()
 	}()
-	a := &app{io: IO{In: in, Err: signalWriter{asked}, InTTY: true}}
+	a := &factory{io: IO{In: in, Err: signalWriter{asked}, InTTY: true}}
 	got, err := a.confirm(ctx, "?")
 	if got || exitCode(err) != exitStopped {
 		t.Errorf("confirm = %v, %v; want exit code %d", got, err, exitStopped)
@@ -117,7 +117,7 @@ func TestWord(t *testing.T) {
 
 func TestShortPaths(t *testing.T) {
 	home, work := filepath.FromSlash("/h/me"), filepath.FromSlash("/h/me/project")
-	a := &app{io: IO{System: config.System{Home: home, Workdir: work}}}
+	a := &factory{io: IO{System: config.System{Home: home, Workdir: work}}}
 	for in, want := range map[string]string{
 		"/h/me/project/.mcp.json":      ".mcp.json",
 		"/h/me/project/sub/.mcp.json":  "sub/.mcp.json",

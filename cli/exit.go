@@ -76,7 +76,7 @@ func exitCode(err error) int {
 }
 
 // report writes an error: what happened on one line, the next step on the next.
-func (a *app) report(err error) {
+func (a *factory) report(err error) {
 	var done *silent
 	if err == nil || errors.As(err, &done) {
 		return
@@ -95,7 +95,7 @@ func (a *app) report(err error) {
 
 // reportPlaces shows mistakes in files with the lines they stand in, and reports
 // whether there were any.
-func (a *app) reportPlaces(err error) bool {
+func (a *factory) reportPlaces(err error) bool {
 	found := false
 	for _, e := range flatten(err) {
 		var place *config.Error

@@ -11,7 +11,7 @@ import (
 
 // explain says what happened, and what a person can do about it. An agent learns
 // what was refused, not how to undo it.
-func (a *app) explain(err error) (what, next string) {
+func (a *factory) explain(err error) (what, next string) {
 	if a.agent() != "" {
 		if what := neutralText(err); what != "" {
 			return what, byPerson
@@ -24,7 +24,7 @@ func (a *app) explain(err error) (what, next string) {
 }
 
 // explained is explain on one line.
-func (a *app) explained(err error) string {
+func (a *factory) explained(err error) string {
 	what, next := a.explain(err)
 	if next == byPerson {
 		return what + "; " + next

@@ -17,7 +17,7 @@ type exportOptions struct {
 	secrets bool
 }
 
-func newCmdExport(a *app) *cobra.Command {
+func newCmdExport(a *factory) *cobra.Command {
 	var o exportOptions
 	c := &cobra.Command{
 		Use: "export CLIENT [NAME…]", Short: "Print your servers as another client's file", GroupID: "config",
@@ -46,7 +46,7 @@ Clients: ` + strings.Join(clientNames(), ", ") + `.`,
 	return c
 }
 
-func (a *app) exportRun(ctx context.Context, o exportOptions) error {
+func (a *factory) exportRun(ctx context.Context, o exportOptions) error {
 	if !slices.Contains(clientNames(), o.client) {
 		return usagef("usher export "+strings.Join(clientNames(), "|"), "there is no client %s", config.Visible(o.client))
 	}
@@ -78,7 +78,7 @@ func (a *app) exportRun(ctx context.Context, o exportOptions) error {
 
 // exportable picks the servers, and says whether credentials are among them. What
 // is held back stays here: another client would start it without asking.
-func (a *app) exportable(ctx context.Context, cfg *config.Config, o exportOptions) (list []config.Server, secrets bool) {
+func (a *factory) exportable(ctx context.Context, cfg *config.Config, o exportOptions) (list []config.Server, secrets bool) {
 	held := a.heldBack(ctx, cfg)
 	for _, s := range cfg.Servers {
 		if len(o.names) > 0 && !slices.Contains(o.names, s.Name) {

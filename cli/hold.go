@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // newCmdHold is for tests and for looking around: a host that only runs.
-func newCmdHold(a *app) *cobra.Command {
+func newCmdHold(a *factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "hold [NAME…]", Short: "Open the host and connect servers until a signal comes", Hidden: true, Args: between(0, -1),
 		ValidArgsFunction: a.completeServers(-1),
@@ -25,7 +25,7 @@ func newCmdHold(a *app) *cobra.Command {
 
 // whileSteered lets the usher command see and steer h while run runs. A socket that
 // cannot be made is told; it is no reason not to serve.
-func (a *app) whileSteered(h *usher.Host, run func() error) error {
+func (a *factory) whileSteered(h *app.App, run func() error) error {
 	socket, err := h.ServeControl()
 	if err != nil {
 		a.note("usher status, reload, stop and logs cannot reach this usher: %v", err)
@@ -36,7 +36,7 @@ func (a *app) whileSteered(h *usher.Host, run func() error) error {
 }
 
 // hold connects servers and waits for the end of ctx.
-func (a *app) hold(ctx context.Context, h *usher.Host, names []string) error {
+func (a *factory) hold(ctx context.Context, h *app.App, names []string) error {
 	for _, name := range names {
 		if _, err := h.Tools(ctx, name); err != nil {
 			a.note("%s: %v", name, err)

@@ -26,7 +26,7 @@ type importOptions struct {
 	json     bool
 }
 
-func newCmdImport(a *app) *cobra.Command {
+func newCmdImport(a *factory) *cobra.Command {
 	var o importOptions
 	c := &cobra.Command{
 		Use: "import [CLIENT|FILE…]", Short: "Bring in the servers that other clients already have", GroupID: "config",
@@ -74,7 +74,7 @@ func clientNames() []string {
 	return out
 }
 
-func (a *app) importRun(ctx context.Context, o importOptions) error {
+func (a *factory) importRun(ctx context.Context, o importOptions) error {
 	if o.yes && o.rehearse {
 		return usagef("leave one of them out", "--yes writes and --dry-run does not")
 	}
@@ -115,7 +115,7 @@ func (a *app) importRun(ctx context.Context, o importOptions) error {
 
 // importApply stores the credentials that were moved out, then writes the file: a
 // placeholder without a value would be worse than a value nobody asks for.
-func (a *app) importApply(ctx context.Context, plan *clients.Plan, o importOptions) error {
+func (a *factory) importApply(ctx context.Context, plan *clients.Plan, o importOptions) error {
 	if o.move {
 		h, err := a.open(ctx)
 		if err != nil {
@@ -145,7 +145,7 @@ func keepSecret(ctx context.Context, secrets *vault.Secrets, m config.MovedSecre
 }
 
 // importQuietly writes if it was told to, and prints JSON.
-func (a *app) importQuietly(ctx context.Context, plan *clients.Plan, o importOptions) error {
+func (a *factory) importQuietly(ctx context.Context, plan *clients.Plan, o importOptions) error {
 	write := o.yes && len(plan.Add) > 0
 	if write {
 		if err := a.importApply(ctx, plan, o); err != nil {
@@ -156,7 +156,7 @@ func (a *app) importQuietly(ctx context.Context, plan *clients.Plan, o importOpt
 }
 
 // importPlan reads the sources and decides what of them would be written.
-func (a *app) importPlan(t target, o importOptions) (*clients.Plan, error) {
+func (a *factory) importPlan(t target, o importOptions) (*clients.Plan, error) {
 	found, err := a.importSources(o)
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (a *app) importPlan(t target, o importOptions) (*clients.Plan, error) {
 
 // importSources reads the clients and files that were named, all clients when none
 // was.
-func (a *app) importSources(o importOptions) ([]clients.Found, error) {
+func (a *factory) importSources(o importOptions) ([]clients.Found, error) {
 	var names []string
 	var files []clients.Found
 	for _, source := range o.sources {
@@ -249,7 +249,7 @@ func secretsToVariables(n *clients.Planned) {
 }
 
 // importSaid tells what was written and what comes next.
-func (a *app) importSaid(plan *clients.Plan, t target) {
+func (a *factory) importSaid(plan *clients.Plan, t target) {
 	a.note("wrote %s to your %s, %s", count(len(plan.Add), "server"), t.word(), clean(a.short(t.path)))
 	literal, moved := 0, 0
 	for _, n := range plan.Add {
@@ -282,7 +282,7 @@ func count(n int, thing string) string {
 
 // importShow prints what was found and what would become of it, without
 // credentials.
-func (a *app) importShow(plan *clients.Plan) {
+func (a *factory) importShow(plan *clients.Plan) {
 	if len(plan.Add) == 0 && len(plan.Skipped) == 0 {
 		a.note("nothing to import: no other client has servers here")
 		a.note("next: usher add NAME URL")
@@ -334,7 +334,7 @@ func fieldsBeyond(s config.Server) []string {
 }
 
 // shortSource shortens the path of "client: path".
-func (a *app) shortSource(from string) string {
+func (a *factory) shortSource(from string) string {
 	client, path, found := strings.Cut(from, ": ")
 	if !found || !filepath.IsAbs(path) {
 		return from

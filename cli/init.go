@@ -19,7 +19,7 @@ type initOptions struct {
 	replace                   bool
 }
 
-func newCmdInit(a *app) *cobra.Command {
+func newCmdInit(a *factory) *cobra.Command {
 	var o initOptions
 	c := &cobra.Command{
 		Use: "init", Short: "Set usher up: import servers, log in, point your agents at it", GroupID: "config", Args: exactly(0),
@@ -49,7 +49,7 @@ needs a person, so the command for it is printed.`,
 	return c
 }
 
-func (a *app) initRun(ctx context.Context, o initOptions) error {
+func (a *factory) initRun(ctx context.Context, o initOptions) error {
 	switch {
 	case o.yes && o.rehearse:
 		return usagef("leave one of them out", "--yes writes and --dry-run does not")
@@ -87,7 +87,7 @@ func (a *app) initRun(ctx context.Context, o initOptions) error {
 
 // firstRun is what usher init does, step by step.
 type firstRun struct {
-	*app
+	*factory
 	target  target
 	imports *clients.Plan
 	found   []clients.Presence
@@ -95,12 +95,12 @@ type firstRun struct {
 	record  *initRecord
 }
 
-func (a *app) newFirstRun() (*firstRun, error) {
+func (a *factory) newFirstRun() (*firstRun, error) {
 	t, err := a.target(false)
 	if err != nil {
 		return nil, err
 	}
-	s := &firstRun{app: a, target: t}
+	s := &firstRun{factory: a, target: t}
 	if s.imports, err = a.importPlan(t, importOptions{}); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ type (
 )
 
 // initQuietly writes if it was told to, and prints JSON.
-func (a *app) initQuietly(s *firstRun, o initOptions) error {
+func (a *factory) initQuietly(s *firstRun, o initOptions) error {
 	w := &linking{}
 	if o.yes && len(s.imports.Add) > 0 {
 		if err := s.applyImports(); err != nil {
@@ -45,7 +45,7 @@ func (a *app) initQuietly(s *firstRun, o initOptions) error {
 	return a.printOutcome(out, failed)
 }
 
-func (a *app) undoQuietly(w *linking, back *restoring, write bool) error {
+func (a *factory) undoQuietly(w *linking, back *restoring, write bool) error {
 	failed := w.failed
 	if write {
 		_, more := w.apply()
@@ -64,7 +64,7 @@ func (a *app) undoQuietly(w *linking, back *restoring, write bool) error {
 }
 
 // printOutcome prints JSON, and ends with a code that says whether something failed.
-func (a *app) printOutcome(v any, failed []error) error {
+func (a *factory) printOutcome(v any, failed []error) error {
 	if err := a.printJSON(v); err != nil || len(failed) == 0 {
 		return err
 	}

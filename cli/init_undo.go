@@ -28,13 +28,13 @@ type initRecord struct {
 
 func sum(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
 
-func (a *app) initDir() (string, error) {
+func (a *factory) initDir() (string, error) {
 	dirs, err := config.FindDirs(a.io.System)
 	return filepath.Join(dirs.State, "init"), err
 }
 
 // readInit returns what is recorded; nothing recorded is an empty record.
-func (a *app) readInit() (*initRecord, error) {
+func (a *factory) readInit() (*initRecord, error) {
 	dir, err := a.initDir()
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *firstRun) keepLinks(w *linking) error {
 }
 
 // initUndo takes back what init did: first the clients, then the servers.
-func (a *app) initUndo(ctx context.Context, o initOptions) error {
+func (a *factory) initUndo(ctx context.Context, o initOptions) error {
 	r, err := a.readInit()
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ type restoring struct {
 	kept    []string // servers that were imported and changed since
 }
 
-func (a *app) planRestore(r *initRecord) (*restoring, error) {
+func (a *factory) planRestore(r *initRecord) (*restoring, error) {
 	b := &restoring{file: r.File, existed: r.Existed}
 	if r.File == "" {
 		return b, nil
@@ -221,7 +221,7 @@ func (a *app) planRestore(r *initRecord) (*restoring, error) {
 	return b, nil
 }
 
-func (b *restoring) show(a *app) {
+func (b *restoring) show(a *factory) {
 	switch {
 	case b.file == "":
 		return
@@ -241,7 +241,7 @@ func (b *restoring) show(a *app) {
 }
 
 // apply restores the file, and forgets what init did.
-func (b *restoring) apply(a *app) error {
+func (b *restoring) apply(a *factory) error {
 	var err error
 	switch {
 	case b.file == "":

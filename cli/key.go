@@ -12,7 +12,7 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-func newCmdKey(a *app) *cobra.Command {
+func newCmdKey(a *factory) *cobra.Command {
 	c := &cobra.Command{
 		Use: "key", Short: "The key that seals logins and secrets", GroupID: "config",
 		Long: `Logins and secrets are sealed with a key. It is made with the first of them and
@@ -29,7 +29,7 @@ keychain, passphrase, file:PATH or env:NAME.`,
 
 type keyShowOptions struct{ json, check bool }
 
-func newCmdKeyShow(a *app) *cobra.Command {
+func newCmdKeyShow(a *factory) *cobra.Command {
 	var o keyShowOptions
 	c := &cobra.Command{
 		Use: "show", Short: "Say where the key is kept", Args: exactly(0),
@@ -43,7 +43,7 @@ looks whether it is there and is the right one.`,
 	return c
 }
 
-func (a *app) keyShow(ctx context.Context, o keyShowOptions) error {
+func (a *factory) keyShow(ctx context.Context, o keyShowOptions) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (a *app) keyShow(ctx context.Context, o keyShowOptions) error {
 
 // examineKey says where the key is and whether it opens the store. Nobody is asked
 // for a passphrase.
-func (a *app) examineKey(ctx context.Context, d *diagnosis) {
+func (a *factory) examineKey(ctx context.Context, d *diagnosis) {
 	h, err := a.open(ctx)
 	if err != nil {
 		return // told already
@@ -132,7 +132,7 @@ func keyJSON(s vault.KeyStatus, o keyShowOptions, problem error) keyStatusJSON {
 	return j
 }
 
-func newCmdKeyRotate(a *app) *cobra.Command {
+func newCmdKeyRotate(a *factory) *cobra.Command {
 	var to string
 	c := &cobra.Command{
 		Use: "rotate", Short: "Make a new key and seal everything anew", Args: exactly(0),
@@ -152,7 +152,7 @@ again finishes it. --to moves the key to another place.`,
 	return c
 }
 
-func (a *app) keyRotate(ctx context.Context, to string) error {
+func (a *factory) keyRotate(ctx context.Context, to string) error {
 	to, err := a.keyPlace(to)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func settingCovers(setting, place, to string) bool {
 }
 
 // keyPlace checks --to and makes a path whole.
-func (a *app) keyPlace(to string) (string, error) {
+func (a *factory) keyPlace(to string) (string, error) {
 	kind, rest, found := strings.Cut(to, ":")
 	switch {
 	case to == "", to == "keychain", to == "passphrase", found && kind == "env" && rest != "":

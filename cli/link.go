@@ -24,7 +24,7 @@ type linkOptions struct {
 	yes, rehearse, json bool
 }
 
-func newCmdLink(a *app) *cobra.Command {
+func newCmdLink(a *factory) *cobra.Command {
 	var o linkOptions
 	c := &cobra.Command{
 		Use: "link [CLIENT…]", Short: "Point your agents at usher", GroupID: "config",
@@ -74,7 +74,7 @@ func completeClients(_ *cobra.Command, args []string, prefix string) ([]cobra.Co
 }
 
 // links is where other clients' files are, and where what they were is kept.
-func (a *app) links() (clients.Links, error) {
+func (a *factory) links() (clients.Links, error) {
 	dirs, err := config.FindDirs(a.io.System)
 	if err != nil {
 		return clients.Links{}, err
@@ -108,7 +108,7 @@ func knownClients(names []string) error {
 	return nil
 }
 
-func (a *app) linkRun(ctx context.Context, o linkOptions) error {
+func (a *factory) linkRun(ctx context.Context, o linkOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (w *linking) files() int {
 
 // planLinks decides what happens to each client. One that cannot be linked does not
 // keep the others from it.
-func (a *app) planLinks(l clients.Links, o linkOptions) (*linking, error) {
+func (a *factory) planLinks(l clients.Links, o linkOptions) (*linking, error) {
 	server, err := a.linkedServer(o)
 	if err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (o linkOptions) entryName(p clients.Presence) string {
 	return "usher"
 }
 
-func (a *app) absolute(path string) string {
+func (a *factory) absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}

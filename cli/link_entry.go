@@ -18,7 +18,7 @@ import (
 const linkedTimeout = 5 * time.Minute
 
 // linkedServer is what a client is told: to start this program, or to reach it.
-func (a *app) linkedServer(o linkOptions) (config.Server, error) {
+func (a *factory) linkedServer(o linkOptions) (config.Server, error) {
 	if o.profile != "" {
 		cfg, err := a.config()
 		if err != nil {
@@ -91,7 +91,7 @@ func thisProgram() (string, error) {
 
 // planMoves plans the import of what the clients have of their own, and returns the
 // servers that usher has then.
-func (a *app) planMoves(w *linking, survey []clients.Presence, o linkOptions) ([]config.Server, error) {
+func (a *factory) planMoves(w *linking, survey []clients.Presence, o linkOptions) ([]config.Server, error) {
 	if o.file != "" {
 		return nil, usagef("usher link CLIENT --replace", "--replace moves what stands in the client's own file; leave out --file")
 	}
@@ -123,7 +123,7 @@ func (a *app) planMoves(w *linking, survey []clients.Presence, o linkOptions) ([
 }
 
 // moves are the entries of a client's file that stand for servers of usher.
-func (a *app) moves(p clients.Presence, ours []config.Server) []string {
+func (a *factory) moves(p clients.Presence, ours []config.Server) []string {
 	found, err := clients.Find(a.io.System, p.Client)
 	if err != nil {
 		return nil

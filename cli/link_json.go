@@ -67,7 +67,7 @@ func clientsJSON(survey []clients.Presence, program string) linkListJSON {
 }
 
 // linkQuietly writes if it was told to, and prints JSON.
-func (a *app) linkQuietly(w *linking, write bool) error {
+func (a *factory) linkQuietly(w *linking, write bool) error {
 	failed := w.failed
 	if write {
 		_, more := w.apply()

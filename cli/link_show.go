@@ -8,7 +8,7 @@ import (
 )
 
 // linkList shows the clients on this machine and whether they start usher.
-func (a *app) linkList(l clients.Links, asJSON bool) error {
+func (a *factory) linkList(l clients.Links, asJSON bool) error {
 	survey, err := l.Survey()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func linkState(p clients.Presence, program string) string {
 
 // showLinks prints what would change, as a diff without the clients' own lines:
 // those may hold credentials.
-func (a *app) showLinks(w *linking) {
+func (a *factory) showLinks(w *linking) {
 	if w.imports != nil && len(w.imports.Add) > 0 {
 		fmt.Fprintf(a.io.Out, "%s: %s\n", clean(a.short(w.imports.Target.File)), "imported into usher")
 		a.importShow(w.imports)
@@ -86,7 +86,7 @@ func (a *app) showLinks(w *linking) {
 	}
 }
 
-func (a *app) showLink(ch *clients.Change) {
+func (a *factory) showLink(ch *clients.Change) {
 	out := a.io.Out
 	fmt.Fprintf(out, "%s  %s\n", ch.Client, clean(a.short(ch.File)))
 	switch ch.Kind {
@@ -126,7 +126,7 @@ func (a *app) showLink(ch *clients.Change) {
 
 // showEntry prints our entry. JSON is indented as it is in the file, which is too
 // much here.
-func (a *app) showEntry(ch *clients.Change) {
+func (a *factory) showEntry(ch *clients.Change) {
 	lines := strings.Split(strings.ReplaceAll(ch.Entry, "\r\n", "\n"), "\n")
 	margin := ""
 	if strings.HasPrefix(ch.Entry, "{") {
@@ -140,7 +140,7 @@ func (a *app) showEntry(ch *clients.Change) {
 }
 
 // applyLinks writes what was shown, and says so.
-func (a *app) applyLinks(w *linking) error {
+func (a *factory) applyLinks(w *linking) error {
 	done, failed := w.apply()
 	if w.imports != nil && len(w.imports.Add) > 0 && len(failed) == 0 {
 		a.note("imported %s into %s", count(len(w.imports.Add), "server"), clean(a.short(w.imports.Target.File)))
@@ -171,7 +171,7 @@ func (w *linking) apply() (done []string, failed []error) {
 }
 
 // reportEach tells every failure with its own next step.
-func (a *app) reportEach(failed []error) error {
+func (a *factory) reportEach(failed []error) error {
 	for _, err := range failed {
 		a.report(err)
 	}
@@ -182,7 +182,7 @@ func (a *app) reportEach(failed []error) error {
 }
 
 // linksSaid tells what was done and what comes next.
-func (a *app) linksSaid(w *linking, done []string) {
+func (a *factory) linksSaid(w *linking, done []string) {
 	if len(done) == 0 {
 		return
 	}

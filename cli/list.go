@@ -20,7 +20,7 @@ type listOptions struct {
 	ok      bool
 }
 
-func newCmdList(a *app) *cobra.Command {
+func newCmdList(a *factory) *cobra.Command {
 	var o listOptions
 	c := &cobra.Command{
 		Use: "list [NAME…]", Aliases: []string{"ls"}, Short: "Show the configured servers and where each comes from", GroupID: "config",
@@ -50,7 +50,7 @@ approve), broken (with the reason). Broken files and entries make the exit code
 	return c
 }
 
-func (a *app) listRun(ctx context.Context, o listOptions) error {
+func (a *factory) listRun(ctx context.Context, o listOptions) error {
 	cfg, err := config.Load(a.loadOptions())
 	if err != nil && len(cfg.Files) == 0 {
 		return err
@@ -121,7 +121,7 @@ func didYouMean(names []string) string {
 }
 
 // warn tells what was ignored.
-func (a *app) warn(cfg *config.Config) {
+func (a *factory) warn(cfg *config.Config) {
 	for _, w := range cfg.Warnings {
 		w.File = a.short(w.File)
 		a.note("%s", clean("warning: "+w.String()))

@@ -48,7 +48,7 @@ type (
 	}
 )
 
-func (a *app) listJSON(cfg *config.Config, rows []listRow) error {
+func (a *factory) listJSON(cfg *config.Config, rows []listRow) error {
 	out := listedJSON{Servers: []serverJSON{}, Files: []fileJSON{}}
 	for _, r := range rows {
 		s := r.server

@@ -11,7 +11,7 @@ import (
 // listText shows what is broken on standard error, and the servers on standard
 // output. A file that cannot be read comes first and alone: what is missing from
 // the table would be easy to overlook.
-func (a *app) listText(cfg *config.Config, rows []listRow, broken []error, o listOptions) {
+func (a *factory) listText(cfg *config.Config, rows []listRow, broken []error, o listOptions) {
 	fine := 0
 	for _, r := range rows {
 		if r.state != stateBroken {
@@ -70,7 +70,7 @@ func itOrThem(n int) string {
 	return "them"
 }
 
-func (a *app) listTable(rows []listRow, o listOptions) {
+func (a *factory) listTable(rows []listRow, o listOptions) {
 	if len(rows) == 0 {
 		return
 	}
@@ -108,7 +108,7 @@ func stateWord(r listRow) string {
 }
 
 // listLong shows every field, a server after the other.
-func (a *app) listLong(rows []listRow) {
+func (a *factory) listLong(rows []listRow) {
 	for i, r := range rows {
 		if i > 0 {
 			fmt.Fprintln(a.io.Out)

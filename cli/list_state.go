@@ -26,7 +26,7 @@ type listRow struct {
 }
 
 // listRows judges the servers that were asked for, all when none was named.
-func (a *app) listRows(ctx context.Context, cfg *config.Config, o listOptions) []listRow {
+func (a *factory) listRows(ctx context.Context, cfg *config.Config, o listOptions) []listRow {
 	held := a.heldBack(ctx, cfg)
 	var rows []listRow
 	for _, s := range cfg.Servers {
@@ -94,7 +94,7 @@ func flatten(err error) []error {
 
 // heldBack returns a function that says why a server is held back, or "". The
 // store is opened only if there is something to ask it.
-func (a *app) heldBack(ctx context.Context, cfg *config.Config) func(config.Server) string {
+func (a *factory) heldBack(ctx context.Context, cfg *config.Config) func(config.Server) string {
 	if !slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return s.Problem == nil && s.NeedsApproval() }) {
 		return func(config.Server) string { return "" }
 	}

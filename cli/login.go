@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 type loginOptions struct {
@@ -27,7 +27,7 @@ type loginOptions struct {
 	far                               bool // this is the far end of a courier
 }
 
-func newCmdLogin(a *app) *cobra.Command {
+func newCmdLogin(a *factory) *cobra.Command {
 	var o loginOptions
 	c := &cobra.Command{
 		Use: "login [SERVER[@ACCOUNT]…]", Short: "Log in to a server, or to all of them at once", GroupID: "use", Args: between(0, -1),
@@ -95,7 +95,7 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 	return c
 }
 
-func (a *app) loginFlags(c *cobra.Command, o *loginOptions) {
+func (a *factory) loginFlags(c *cobra.Command, o *loginOptions) {
 	f := c.Flags()
 	f.BoolVar(&o.all, "all", false, "log in to all servers, also where there is a login")
 	f.BoolVar(&o.missing, "missing", false, "log in wherever there is no usable login")
@@ -116,7 +116,7 @@ func (a *app) loginFlags(c *cobra.Command, o *loginOptions) {
 	c.MarkFlagsMutuallyExclusive("tag", "courier") // the tags would be the other machine's
 }
 
-func (a *app) login(ctx context.Context, o loginOptions) error {
+func (a *factory) login(ctx context.Context, o loginOptions) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 var errStillWaiting = errors.New("still waiting for a person")
 
 // finishCommand is what finishes the login of an account that waits.
-func (a *app) finishCommand(ctx context.Context, h *usher.Host, account auth.Account) string {
+func (a *factory) finishCommand(ctx context.Context, h *app.App, account auth.Account) string {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also after Ctrl-C
 	defer stop()
 	if s, err := h.Auth().Status(ctx, account); err == nil && s.Pending != nil {
@@ -162,7 +162,7 @@ func (a *app) finishCommand(ctx context.Context, h *usher.Host, account auth.Acc
 	return "usher login " + account.String()
 }
 
-func (a *app) loginOne(ctx context.Context, h *usher.Host, o loginOptions, account auth.Account) (*auth.Login, error) {
+func (a *factory) loginOne(ctx context.Context, h *app.App, o loginOptions, account auth.Account) (*auth.Login, error) {
 	srv, err := h.Target(ctx, account)
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (a *app) loginOne(ctx context.Context, h *usher.Host, o loginOptions, accou
 }
 
 // loginBy takes the way that was asked for, or the first that is possible here.
-func (a *app) loginBy(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server) (*auth.Login, error) {
+func (a *factory) loginBy(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server) (*auth.Login, error) {
 	opt := &auth.LoginOptions{Scopes: o.scopes, Where: "usher login"}
 	if login, err := e.Machine(ctx, account, srv, opt); !errors.Is(err, auth.ErrNoFlow) {
 		return login, err
@@ -205,7 +205,7 @@ func (o loginOptions) choosesWay() bool { return o.device || o.paste || o.browse
 
 // loginWithoutBrowser prefers a code on another screen, which needs no paste, unless
 // the server has none or an address was given to the person before.
-func (a *app) loginWithoutBrowser(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+func (a *factory) loginWithoutBrowser(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
 	if p, err := e.Resume(ctx, account, srv, auth.FlowCode, opt); err == nil && p == nil {
 		login, err := a.loginDevice(ctx, e, account, srv, opt, nil)
 		var unable *noDeviceError
@@ -216,7 +216,7 @@ func (a *app) loginWithoutBrowser(ctx context.Context, e *auth.Engine, o loginOp
 	return a.loginPaste(ctx, e, o, account, srv, opt)
 }
 
-func (a *app) loginBrowser(ctx context.Context, e *auth.Engine, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+func (a *factory) loginBrowser(ctx context.Context, e *auth.Engine, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
 	opt.Listen = true
 	return e.Browser(ctx, a.interactive(), account, srv, opt, func(p *auth.Pending) {
 		a.note("opened your browser for %s. If it did not open, follow this address:\n  %s", account, p.AuthorizeURL)
@@ -230,7 +230,7 @@ func (e *noDeviceError) Unwrap() error { return e.error }
 
 // loginDevice shows a code, that of a login that waits already if there is one, and
 // waits until it was entered. Instead, if not nil, is why no other way is possible.
-func (a *app) loginDevice(ctx context.Context, e *auth.Engine, account auth.Account, srv config.Server, opt *auth.LoginOptions, instead error) (*auth.Login, error) {
+func (a *factory) loginDevice(ctx context.Context, e *auth.Engine, account auth.Account, srv config.Server, opt *auth.LoginOptions, instead error) (*auth.Login, error) {
 	p, err := e.Resume(ctx, account, srv, auth.FlowDevice, opt)
 	if err == nil && p == nil {
 		p, err = e.BeginDevice(ctx, account, srv, opt)
@@ -248,7 +248,7 @@ func (a *app) loginDevice(ctx context.Context, e *auth.Engine, account auth.Acco
 	return e.PollDevice(ctx, p.State)
 }
 
-func (a *app) loginDone(l *auth.Login) {
+func (a *factory) loginDone(l *auth.Login) {
 	line := fmt.Sprintf("%s is logged in at %s", l.Account, l.Issuer)
 	switch {
 	case l.Expires.IsZero():

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // manyLogins is what a person is shown of many logins: those of a [bulk.Driver], or
@@ -24,7 +24,7 @@ type manyLogins interface {
 
 // loginMany logs many accounts in at once: one page, or one list of addresses, and
 // a board that shows how far each of them is.
-func (a *app) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode) error {
+func (a *factory) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode) error {
 	a.screen(o.json)
 	h, err := a.open(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ const eventsPerLogin = 16
 
 // bulkOptions make room for all events where a program reads them: it must not miss
 // one because it is slow.
-func (a *app) bulkOptions(h *usher.Host, o loginOptions, logins int) *bulk.Options {
+func (a *factory) bulkOptions(h *app.App, o loginOptions, logins int) *bulk.Options {
 	opt := &bulk.Options{Bulk: h.Config().Usher.Bulk}
 	if o.json {
 		opt.Backlog = max(event.DefaultBacklog, eventsPerLogin*logins)
@@ -95,13 +95,13 @@ func (a *app) bulkOptions(h *usher.Host, o loginOptions, logins int) *bulk.Optio
 
 // prefersDevice reports whether a code on another screen is the better way: when it was
 // asked for, or there is no browser and no program that opens the addresses.
-func (a *app) prefersDevice(o loginOptions) bool {
+func (a *factory) prefersDevice(o loginOptions) bool {
 	return o.device || !o.json && !o.choosesWay() && !a.hasBrowser()
 }
 
 // loginUnattended logs the named servers in that need no person, and returns the others.
 // Where many were chosen by a flag, such servers are skipped.
-func (a *app) loginUnattended(ctx context.Context, h *usher.Host, d *bulk.Driver, o loginOptions, targets []bulk.Target) []bulk.Target {
+func (a *factory) loginUnattended(ctx context.Context, h *app.App, d *bulk.Driver, o loginOptions, targets []bulk.Target) []bulk.Target {
 	if o.all || o.missing || o.expired {
 		return targets
 	}
@@ -137,7 +137,7 @@ type loginNext struct {
 }
 
 // loginSummary says what failed and what waits, each with the next command.
-func (a *app) loginSummary(d manyLogins, o loginOptions, next loginNext) error {
+func (a *factory) loginSummary(d manyLogins, o loginOptions, next loginNext) error {
 	count := map[bulk.Phase]int{}
 	var waiting, failed []string
 	for _, row := range d.Rows() {

@@ -16,7 +16,7 @@ type loginAnswers struct {
 
 // readAnswers reads answers from standard input with --json. With --paste, where they
 // come in no other way, nothing is waited for after its end.
-func (a *app) readAnswers(ctx context.Context, d *bulk.Driver, show *board, o loginOptions) *loginAnswers {
+func (a *factory) readAnswers(ctx context.Context, d *bulk.Driver, show *board, o loginOptions) *loginAnswers {
 	l := &loginAnswers{ready: make(chan struct{})}
 	l.until, l.stop = context.WithCancel(ctx)
 	if !o.json || a.io.In == nil {

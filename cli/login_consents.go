@@ -13,7 +13,7 @@ import (
 // consents brings the person to the consent pages: one local page that lists them
 // all where there is a browser, a list of addresses and a place to paste elsewhere.
 type consents struct {
-	a *app
+	a *factory
 	d manyLogins
 	o loginOptions
 
@@ -128,7 +128,7 @@ func (c *consents) close() {
 }
 
 // takePastes hands every pasted line to the login it belongs to.
-func (a *app) takePastes(ctx context.Context, d manyLogins) {
+func (a *factory) takePastes(ctx context.Context, d manyLogins) {
 	for line := range a.pastes(ctx) {
 		if _, err := d.Paste(ctx, "", line); err != nil && ctx.Err() == nil {
 			a.report(err)

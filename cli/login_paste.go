@@ -19,7 +19,7 @@ import (
 // and takes the answer however it comes: pasted here, at the loopback address where the
 // person forwards it, or through another usher. A paste that does not fit leaves all
 // logins as they were.
-func (a *app) loginPaste(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+func (a *factory) loginPaste(ctx context.Context, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
 	opt.Listen = !o.paste
 	p, err := e.Resume(ctx, account, srv, auth.FlowCode, opt)
 	if err == nil && p != nil {
@@ -79,7 +79,7 @@ func pasteTo(ctx context.Context, e *auth.Engine, p *auth.Pending, line string) 
 }
 
 // noMorePastes says what became of a login when standard input has ended.
-func (a *app) noMorePastes(ctx context.Context, e *auth.Engine, p *auth.Pending, refused bool) (*auth.Login, error) {
+func (a *factory) noMorePastes(ctx context.Context, e *auth.Engine, p *auth.Pending, refused bool) (*auth.Login, error) {
 	if login, err := e.Obtained(ctx, p); err == nil && login != nil {
 		return login, nil // another process was faster
 	}
@@ -111,7 +111,7 @@ const maxPaste = 64 << 10
 
 // pastes yields the lines of standard input that are not empty. The reader may
 // outlive the command: a terminal cannot be interrupted.
-func (a *app) pastes(ctx context.Context) <-chan string {
+func (a *factory) pastes(ctx context.Context) <-chan string {
 	out := make(chan string)
 	go func() {
 		defer close(out)
@@ -134,7 +134,7 @@ func (a *app) pastes(ctx context.Context) <-chan string {
 
 // qr draws the page of a device login for a phone, on a terminal only. The code is
 // shown beside it, so that a person can compare.
-func (a *app) qr(d *auth.Device) {
+func (a *factory) qr(d *auth.Device) {
 	if !a.io.ErrTTY || d.Complete == "" {
 		return
 	}

@@ -8,14 +8,14 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth/bulk"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // board shows the phases of all logins: redrawn in place on a terminal, where pastes
 // are taken meanwhile; a line per step elsewhere; NDJSON with --json.
 type board struct {
-	a      *app
+	a      *factory
 	d      manyLogins
 	enc    *bulk.Encoder
 	live   *live // nil when it is not drawn
@@ -29,7 +29,7 @@ type board struct {
 
 // newBoard begins to show. Leave is called when the person types Ctrl-C; it may be
 // called more than once.
-func (a *app) newBoard(d manyLogins, asJSON bool, leave func()) *board {
+func (a *factory) newBoard(d manyLogins, asJSON bool, leave func()) *board {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &board{a: a, d: d, leave: leave, cancel: cancel}
 	sub := d.Subscribe()
@@ -52,7 +52,7 @@ func (a *app) newBoard(d manyLogins, asJSON bool, leave func()) *board {
 // screen makes room for a live part at the end of the terminal: whatever is said from
 // then on goes above it, by whoever. It is nil when nothing is drawn. It must come
 // before the library is opened, which keeps what it logs to.
-func (a *app) screen(asJSON bool) *live {
+func (a *factory) screen(asJSON bool) *live {
 	if there, ok := a.io.Err.(*live); ok {
 		return there
 	}
@@ -66,7 +66,7 @@ func (a *app) screen(asJSON bool) *live {
 }
 
 // unlockFirst has the passphrase of the store asked for before there is a board.
-func (a *app) unlockFirst(ctx context.Context, h *usher.Host) error {
+func (a *factory) unlockFirst(ctx context.Context, h *app.App) error {
 	if h.Keys() == nil || !a.io.InTTY {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (b *board) take(ctx context.Context, p []byte) {
 }
 
 // hasKeyboard reports whether a board takes pastes by itself.
-func (a *app) hasKeyboard() bool {
+func (a *factory) hasKeyboard() bool {
 	_, ok := a.io.In.(*os.File)
 	return ok && a.io.InTTY && a.io.ErrTTY
 }

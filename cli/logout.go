@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newCmdLogout(a *app) *cobra.Command {
+func newCmdLogout(a *factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "logout SERVER[@ACCOUNT]…", Short: "Log out of a server", GroupID: "use", Args: between(1, -1),
 		Long: `Log out: the tokens are revoked where the server offers that, then deleted here,
@@ -17,7 +17,7 @@ together with the client registration when no other login uses it.`,
 	}
 }
 
-func (a *app) logout(ctx context.Context, accounts []string) error {
+func (a *factory) logout(ctx context.Context, accounts []string) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ type logsOptions struct {
 	json   bool
 }
 
-func newCmdLogs(a *app) *cobra.Command {
+func newCmdLogs(a *factory) *cobra.Command {
 	var o logsOptions
 	c := &cobra.Command{
 		Use: "logs SERVER", Short: "Show what a server wrote to its standard error", GroupID: "run", Args: exactly(1),
@@ -46,7 +46,7 @@ type logLine struct {
 	PID  int       `json:"pid,omitempty"` // of the usher that runs the server, when several do
 }
 
-func (a *app) logs(ctx context.Context, o logsOptions) error {
+func (a *factory) logs(ctx context.Context, o logsOptions) error {
 	if o.lines < 0 {
 		return usagef("usher logs SERVER -n 20", "-n must not be negative")
 	}
@@ -62,7 +62,7 @@ func (a *app) logs(ctx context.Context, o logsOptions) error {
 }
 
 // savedLogs shows the last words of an earlier run.
-func (a *app) savedLogs(ctx context.Context, o logsOptions) error {
+func (a *factory) savedLogs(ctx context.Context, o logsOptions) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func lastLines(all []logLine, n int) []logLine {
 	return all
 }
 
-func (a *app) printLogs(all []logLine, asJSON bool) error {
+func (a *factory) printLogs(all []logLine, asJSON bool) error {
 	for _, l := range all {
 		if err := a.printLog(l, asJSON); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (a *app) printLogs(all []logLine, asJSON bool) error {
 	return nil
 }
 
-func (a *app) printLog(l logLine, asJSON bool) error {
+func (a *factory) printLog(l logLine, asJSON bool) error {
 	if asJSON {
 		return a.printJSONLine(l)
 	}

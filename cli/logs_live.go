@@ -13,13 +13,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/control"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // liveLogs shows what running ushers hold of a server, and reports whether there
 // was something, or will be.
-func (a *app) liveLogs(ctx context.Context, peers []control.Peer, o logsOptions) (shown bool, err error) {
+func (a *factory) liveLogs(ctx context.Context, peers []control.Peer, o logsOptions) (shown bool, err error) {
 	streams, err := openLogs(ctx, peers, o)
 	defer func() {
 		for _, s := range streams {
@@ -48,7 +48,7 @@ func (a *app) liveLogs(ctx context.Context, peers []control.Peer, o logsOptions)
 }
 
 // followLogs prints lines of all streams as they come, until all have ended.
-func (a *app) followLogs(ctx context.Context, streams []logStream, o logsOptions) error {
+func (a *factory) followLogs(ctx context.Context, streams []logStream, o logsOptions) error {
 	lines := make(chan logLine)
 	var wg sync.WaitGroup
 	for _, s := range streams {
@@ -142,7 +142,7 @@ func openLogs(ctx context.Context, peers []control.Peer, o logsOptions) ([]logSt
 func (s logStream) read(each func(logLine) error) error {
 	dec := json.NewDecoder(s.body)
 	for {
-		var l usher.ServedLog
+		var l app.ServedLog
 		err := dec.Decode(&l)
 		if errors.Is(err, io.EOF) {
 			return nil

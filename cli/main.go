@@ -33,7 +33,7 @@ func Main(args []string, w IO) int {
 func Run(ctx context.Context, args []string, w IO) int {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	a := &app{io: w}
+	a := &factory{io: w}
 	defer a.close()
 	go a.whileHungUp(ctx, end)
 	root := rootFor(a, args)
@@ -45,7 +45,7 @@ func Run(ctx context.Context, args []string, w IO) int {
 
 // whileHungUp ends the command when its terminal is gone, unless the command has
 // another use for that signal, or nohup was to keep it from that.
-func (a *app) whileHungUp(ctx context.Context, end context.CancelFunc) {
+func (a *factory) whileHungUp(ctx context.Context, end context.CancelFunc) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -62,7 +62,7 @@ func (a *app) whileHungUp(ctx context.Context, end context.CancelFunc) {
 
 // rootFor is newRoot with what args need of it: what scripts run over and over does not
 // wait for forty other commands to be made.
-func rootFor(a *app, args []string) *cobra.Command {
+func rootFor(a *factory, args []string) *cobra.Command {
 	if len(args) == 0 || args[0] != "call" {
 		return newRoot(a)
 	}
@@ -73,14 +73,14 @@ func rootFor(a *app, args []string) *cobra.Command {
 }
 
 // newRoot is the command with all its subcommands.
-func newRoot(a *app) *cobra.Command {
+func newRoot(a *factory) *cobra.Command {
 	root := bareRoot(a)
 	a.commands(root)
 	explainPerson(root)
 	return root
 }
 
-func bareRoot(a *app) *cobra.Command {
+func bareRoot(a *factory) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "usher",
 		Short: "One host for all your MCP servers",

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/meter"
 	"github.com/usher-mcp/usher/policy"
 )
@@ -91,7 +91,7 @@ func (m *metrics) find(e fate) series {
 }
 
 // counts are the counters of the rooms under their names for Prometheus.
-func counts(h *usher.Host, g *gateway.Gateway) map[string]struct {
+func counts(h *app.App, g *gateway.Gateway) map[string]struct {
 	help string
 	get  func() int64
 } {
@@ -127,7 +127,7 @@ func counts(h *usher.Host, g *gateway.Gateway) map[string]struct {
 }
 
 // watch adds what the rooms count.
-func (m *metrics) watch(h *usher.Host, g *gateway.Gateway) {
+func (m *metrics) watch(h *app.App, g *gateway.Gateway) {
 	m.follow(h.Config)
 	for name, c := range counts(h, g) {
 		m.registry.CounterFunc(name, c.help, func() float64 { return float64(c.get()) })

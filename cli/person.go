@@ -18,7 +18,7 @@ func commandName(c *cobra.Command) string {
 }
 
 // needsPerson reports whether a command, as it was called, loosens a guard.
-func (a *app) needsPerson(c *cobra.Command) bool {
+func (a *factory) needsPerson(c *cobra.Command) bool {
 	given := func(flags ...string) bool {
 		return slices.ContainsFunc(flags, func(name string) bool { return c.Flags().Changed(name) })
 	}
@@ -36,7 +36,7 @@ func (a *app) needsPerson(c *cobra.Command) bool {
 
 // requirePerson refuses a command that loosens a guard unless a person stands behind
 // it.
-func (a *app) requirePerson(c *cobra.Command, _ []string) error {
+func (a *factory) requirePerson(c *cobra.Command, _ []string) error {
 	if !a.needsPerson(c) {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (a *app) requirePerson(c *cobra.Command, _ []string) error {
 }
 
 // mayLoosen returns nil when a person stands behind this process.
-func (a *app) mayLoosen() error {
+func (a *factory) mayLoosen() error {
 	dirs, err := config.FindDirs(a.io.System)
 	if err != nil {
 		return err
@@ -57,16 +57,16 @@ func (a *app) mayLoosen() error {
 
 // terminal reports whether a person sees what is said and can type: standard error is
 // a terminal, and one of the others, since a value may be piped in or out.
-func (a *app) terminal() bool { return a.io.ErrTTY && (a.io.InTTY || a.io.OutTTY) }
+func (a *factory) terminal() bool { return a.io.ErrTTY && (a.io.InTTY || a.io.OutTTY) }
 
 // agent names the coding agent that runs this command; empty when none is recognised.
-func (a *app) agent() string { return person.Agent(a.io.lookup) }
+func (a *factory) agent() string { return person.Agent(a.io.lookup) }
 
 // byPerson is what an agent reads in place of advice that would loosen a guard.
 const byPerson = "a person can change that"
 
 // remedy is advice for a person. An agent is told that there is some, and not what.
-func (a *app) remedy(advice string) string {
+func (a *factory) remedy(advice string) string {
 	if a.agent() != "" {
 		return byPerson
 	}
@@ -75,7 +75,7 @@ func (a *app) remedy(advice string) string {
 
 // agreeHint is the advice to run a command again with --yes, which helps nobody who
 // would be refused.
-func (a *app) agreeHint(format string, args ...any) string {
+func (a *factory) agreeHint(format string, args ...any) string {
 	if a.agent() != "" {
 		return byPerson
 	}

@@ -32,7 +32,7 @@ func tree(root *cobra.Command) map[string]*cobra.Command {
 // TestEveryCommandIsClassified wants a row for every command: the author of one has to
 // say whether it loosens a guard.
 func TestEveryCommandIsClassified(t *testing.T) {
-	root := newRoot(&app{io: IO{Out: io.Discard, Err: io.Discard}})
+	root := newRoot(&factory{io: IO{Out: io.Discard, Err: io.Discard}})
 	root.InitDefaultHelpCmd()
 	commands, rows := tree(root), commandEffects()
 	for name := range commands {
@@ -94,11 +94,11 @@ func TestPersonAtTerminal(t *testing.T) {
 	}
 	// A value that is piped in leaves standard output and error to the terminal.
 	w.in = nil
-	if !(&app{io: IO{OutTTY: true, ErrTTY: true}}).terminal() {
+	if !(&factory{io: IO{OutTTY: true, ErrTTY: true}}).terminal() {
 		t.Error("a pipe into standard input hides the person")
 	}
 	for _, io := range []IO{{}, {InTTY: true}, {InTTY: true, OutTTY: true}, {ErrTTY: true}} {
-		if (&app{io: io}).terminal() {
+		if (&factory{io: io}).terminal() {
 			t.Errorf("%+v is taken for a terminal", io)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -23,7 +23,7 @@ type pinsOptions struct {
 	strict  bool
 }
 
-func newCmdPins(a *app) *cobra.Command {
+func newCmdPins(a *factory) *cobra.Command {
 	var o pinsOptions
 	c := &cobra.Command{
 		Use: "pins", Short: "Show which tools changed since they were first seen", GroupID: "run", Args: exactly(0),
@@ -45,7 +45,7 @@ cannot turn a tool you trust into another one. What is shown needs no connection
 }
 
 // known brings the pins up to date with the catalog and returns it.
-func (a *app) known(ctx context.Context) (*usher.Host, []usher.KnownServer, error) {
+func (a *factory) known(ctx context.Context) (*app.App, []app.KnownServer, error) {
 	h, err := a.open(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +54,7 @@ func (a *app) known(ctx context.Context) (*usher.Host, []usher.KnownServer, erro
 	return h, known, err
 }
 
-func (a *app) pinsList(ctx context.Context, o pinsOptions) error {
+func (a *factory) pinsList(ctx context.Context, o pinsOptions) error {
 	h, _, err := a.known(ctx)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func pinsJSON(pins []policy.Pinned) any {
 	return map[string]any{"pins": out}
 }
 
-func newCmdPinsAccept(a *app) *cobra.Command {
+func newCmdPinsAccept(a *factory) *cobra.Command {
 	var o pinsOptions
 	c := &cobra.Command{
 		Use: "accept SERVER[/TOOL]…", Short: "Take changed tools as they are now", Args: between(0, -1),
@@ -149,7 +149,7 @@ usher pins diff --json shows: a server may change it again while you read.`,
 	return c
 }
 
-func (a *app) pinsAccept(ctx context.Context, o pinsOptions) error {
+func (a *factory) pinsAccept(ctx context.Context, o pinsOptions) error {
 	switch {
 	case o.all == (len(o.targets) > 0):
 		return usagef("usher pins accept SERVER[/TOOL], or usher pins accept --all", "name what to accept, or say --all")

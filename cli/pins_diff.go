@@ -13,7 +13,7 @@ import (
 	"github.com/usher-mcp/usher/policy"
 )
 
-func newCmdPinsDiff(a *app) *cobra.Command {
+func newCmdPinsDiff(a *factory) *cobra.Command {
 	var o pinsOptions
 	c := &cobra.Command{
 		Use: "diff [SERVER[/TOOL]…]", Short: "Show how tools differ from their pins", Args: between(0, -1),
@@ -31,7 +31,7 @@ named. Characters that would not show are written as escapes.`,
 	return c
 }
 
-func (a *app) pinsDiff(ctx context.Context, o pinsOptions) error {
+func (a *factory) pinsDiff(ctx context.Context, o pinsOptions) error {
 	h, _, err := a.known(ctx)
 	if err != nil {
 		return err

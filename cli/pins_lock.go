@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/policy"
 )
 
-func newCmdPinsLock(a *app) *cobra.Command {
+func newCmdPinsLock(a *factory) *cobra.Command {
 	var o pinsOptions
 	c := &cobra.Command{
 		Use: "lock [FILE]", Short: "Write the pins to a file that can be committed", Args: between(0, 1),
@@ -33,7 +33,7 @@ can compare with it: usher pins verify.`,
 	return c
 }
 
-func newCmdPinsVerify(a *app) *cobra.Command {
+func newCmdPinsVerify(a *factory) *cobra.Command {
 	var o pinsOptions
 	c := &cobra.Command{
 		Use: "verify [FILE]", Short: "Compare known tools with a lock file, without a connection", Args: between(0, 1),
@@ -60,7 +60,7 @@ func lockFile(cfg *config.Config, named string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
-	if path := usher.LockPath(cfg); path != "" {
+	if path := app.LockPath(cfg); path != "" {
 		return path, nil
 	}
 	return "", withHint(errors.New("there is no project file here that a lock could stand beside"), "usher pins lock FILE")
@@ -69,7 +69,7 @@ func lockFile(cfg *config.Config, named string) (string, error) {
 // lockedServers are the servers a lock speaks of: the project's, or all when there
 // is no project.
 func lockedServers(cfg *config.Config) []string {
-	project := usher.LockPath(cfg) != ""
+	project := app.LockPath(cfg) != ""
 	var out []string
 	for _, s := range cfg.Servers {
 		if !project || s.Origin.Layer == config.LayerProject {
@@ -79,7 +79,7 @@ func lockedServers(cfg *config.Config) []string {
 	return out
 }
 
-func (a *app) pinsLock(ctx context.Context, o pinsOptions) error {
+func (a *factory) pinsLock(ctx context.Context, o pinsOptions) error {
 	h, _, err := a.known(ctx)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (a *app) pinsLock(ctx context.Context, o pinsOptions) error {
 	return nil
 }
 
-func (a *app) pinsVerify(ctx context.Context, o pinsOptions) error {
+func (a *factory) pinsVerify(ctx context.Context, o pinsOptions) error {
 	h, known, err := a.known(ctx)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (a *app) pinsVerify(ctx context.Context, o pinsOptions) error {
 
 // compareLock compares a lock with the catalog. Servers of which nothing is known
 // are returned apart; one of the project that the lock does not have is a finding.
-func compareLock(lock *policy.Lock, cfg *config.Config, known []usher.KnownServer) (findings []policy.Finding, unknown []string) {
+func compareLock(lock *policy.Lock, cfg *config.Config, known []app.KnownServer) (findings []policy.Finding, unknown []string) {
 	current := map[string][][]byte{}
 	for _, s := range known {
 		if !s.At.IsZero() {
@@ -174,7 +174,7 @@ func compareLock(lock *policy.Lock, cfg *config.Config, known []usher.KnownServe
 	return findings, unknown
 }
 
-func (a *app) showFindings(findings []policy.Finding) error {
+func (a *factory) showFindings(findings []policy.Finding) error {
 	for _, f := range findings {
 		if _, err := fmt.Fprintln(a.io.Out, cleanLine(f.String())); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 )
 
 // origin is file:line, as short as it can be from here.
-func (a *app) origin(o config.Origin) string {
+func (a *factory) origin(o config.Origin) string {
 	if o.File == "" {
 		return "–"
 	}
@@ -18,7 +18,7 @@ func (a *app) origin(o config.Origin) string {
 
 // short writes a path as seen from here: relative below the working directory,
 // with ~ below the home directory.
-func (a *app) short(path string) string {
+func (a *factory) short(path string) string {
 	sys := a.io.System.WithDefaults()
 	if rel, ok := below(sys.Workdir, path); ok {
 		return rel
@@ -38,7 +38,7 @@ func below(dir, path string) (string, bool) {
 }
 
 // shortError is err with the path of its file shortened.
-func (a *app) shortError(err error) error {
+func (a *factory) shortError(err error) error {
 	var place *config.Error
 	if !errors.As(err, &place) {
 		return err

@@ -9,7 +9,7 @@ import (
 
 // confirm asks a yes-or-no question on the terminal. Without one it is an error,
 // so that nothing is ever agreed to by accident.
-func (a *app) confirm(ctx context.Context, question string) (bool, error) {
+func (a *factory) confirm(ctx context.Context, question string) (bool, error) {
 	if !a.io.InTTY {
 		return false, withHint(errNoTerminal, "%s", a.agreeHint("add --yes to agree without being asked"))
 	}

@@ -19,7 +19,7 @@ type steerOptions struct {
 	pid       int
 }
 
-func newCmdReload(a *app) *cobra.Command {
+func newCmdReload(a *factory) *cobra.Command {
 	c := newCmdSteer(a, steerOptions{operation: "reload", done: "reloaded"})
 	steer := c.RunE
 	c.Use, c.Args = "reload [NAME]", between(0, 1)
@@ -48,7 +48,7 @@ changed are connected anew.`
 }
 
 // rereadRun has running ushers read their files again.
-func (a *app) rereadRun(ctx context.Context, pid int) error {
+func (a *factory) rereadRun(ctx context.Context, pid int) error {
 	peers, err := a.running(ctx, pid)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (a *app) rereadRun(ctx context.Context, pid int) error {
 	return errors.Join(failed...)
 }
 
-func newCmdSteer(a *app, o steerOptions) *cobra.Command {
+func newCmdSteer(a *factory, o steerOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use: o.operation + " NAME", GroupID: "run", Args: exactly(1),
 		Example: fmt.Sprintf(`  usher %s github
@@ -91,7 +91,7 @@ func newCmdSteer(a *app, o steerOptions) *cobra.Command {
 	return c
 }
 
-func (a *app) steerRun(ctx context.Context, o steerOptions) error {
+func (a *factory) steerRun(ctx context.Context, o steerOptions) error {
 	peers, err := a.running(ctx, o.pid)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (a *app) steerRun(ctx context.Context, o steerOptions) error {
 
 // nobodyHosts says why nothing was done: that is no failure as long as the server
 // exists.
-func (a *app) nobodyHosts(o steerOptions, got steered) error {
+func (a *factory) nobodyHosts(o steerOptions, got steered) error {
 	cfg, err := a.config()
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type removeOptions struct {
 	rehearse      bool
 }
 
-func newCmdRemove(a *app) *cobra.Command {
+func newCmdRemove(a *factory) *cobra.Command {
 	var o removeOptions
 	c := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a server from your configuration", GroupID: "config",
@@ -37,7 +37,7 @@ comments and layout included.`,
 	return c
 }
 
-func (a *app) removeRun(o removeOptions) error {
+func (a *factory) removeRun(o removeOptions) error {
 	if o.project && o.user {
 		return usagef("leave one of them out", "--project and --user name two files")
 	}
@@ -78,7 +78,7 @@ type definition struct {
 // definitions finds a server in every file that applies; later files win. A file
 // that cannot be read cannot be changed either and ends it, unless the name was
 // found elsewhere.
-func (a *app) definitions(name string) ([]definition, error) {
+func (a *factory) definitions(name string) ([]definition, error) {
 	cfg, err := config.Load(a.loadOptions())
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (a *app) definitions(name string) ([]definition, error) {
 	return nil, noServer(cfg, name)
 }
 
-func (a *app) choose(places []definition, o removeOptions) (definition, error) {
+func (a *factory) choose(places []definition, o removeOptions) (definition, error) {
 	want := map[config.Layer]bool{config.LayerUser: !o.project, config.LayerProject: !o.user, config.LayerFlag: !o.project && !o.user}
 	var fit []definition
 	for _, p := range places {

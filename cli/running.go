@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/control"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // answerTimeout is how long a running usher may take to answer; one that hangs must
@@ -20,7 +20,7 @@ import (
 const answerTimeout = 3 * time.Second
 
 // running finds the ushers that run now, only the one with pid when that is not 0.
-func (a *app) running(ctx context.Context, pid int) ([]control.Peer, error) {
+func (a *factory) running(ctx context.Context, pid int) ([]control.Peer, error) {
 	dirs, err := config.FindDirs(a.io.System)
 	if err != nil {
 		return nil, err
@@ -41,15 +41,15 @@ func (a *app) running(ctx context.Context, pid int) ([]control.Peer, error) {
 
 // reports asks ushers how they are, all at once. Those that do not answer are
 // left out and told apart.
-func reports(ctx context.Context, peers []control.Peer) ([]usher.Report, []error) {
-	got := make([]usher.Report, len(peers))
+func reports(ctx context.Context, peers []control.Peer) ([]app.Report, []error) {
+	got := make([]app.Report, len(peers))
 	errs := make([]error, len(peers))
 	var wg sync.WaitGroup
 	for i, p := range peers {
 		wg.Go(func() { errs[i] = askStatus(ctx, p, &got[i]) })
 	}
 	wg.Wait()
-	var out []usher.Report
+	var out []app.Report
 	var failed []error
 	for i := range peers {
 		if errs[i] != nil {
@@ -61,7 +61,7 @@ func reports(ctx context.Context, peers []control.Peer) ([]usher.Report, []error
 	return out, failed
 }
 
-func askStatus(ctx context.Context, p control.Peer, into *usher.Report) error {
+func askStatus(ctx context.Context, p control.Peer, into *app.Report) error {
 	ctx, stop := context.WithTimeout(ctx, answerTimeout)
 	defer stop()
 	resp, err := p.Do(ctx, http.MethodGet, "/status")
@@ -76,10 +76,10 @@ func askStatus(ctx context.Context, p control.Peer, into *usher.Report) error {
 }
 
 // askReread has one usher read its files again.
-func askReread(ctx context.Context, p control.Peer) (usher.Reread, error) {
+func askReread(ctx context.Context, p control.Peer) (app.Reread, error) {
 	ctx, stop := context.WithTimeout(ctx, steerTimeout)
 	defer stop()
-	var out usher.Reread
+	var out app.Reread
 	resp, err := p.Do(ctx, http.MethodPost, "/reread")
 	if err != nil {
 		return out, err

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -17,7 +17,7 @@ type searchOptions struct {
 	json  bool
 }
 
-func newCmdSearch(a *app) *cobra.Command {
+func newCmdSearch(a *factory) *cobra.Command {
 	var o searchOptions
 	c := &cobra.Command{
 		Use: "search WORDS…", Short: "Find tools of all servers by words", GroupID: "use", Args: between(1, -1),
@@ -36,7 +36,7 @@ first. It looks at what is known from earlier runs and starts nothing.`,
 	return c
 }
 
-func (a *app) search(ctx context.Context, o searchOptions) error {
+func (a *factory) search(ctx context.Context, o searchOptions) error {
 	if o.limit < 1 {
 		return usagef("usher search WORDS --limit 5", "--limit must be at least 1")
 	}
@@ -48,7 +48,7 @@ func (a *app) search(ctx context.Context, o searchOptions) error {
 	if err != nil {
 		return err
 	}
-	found := usher.Search(known, o.words, o.limit)
+	found := app.Search(known, o.words, o.limit)
 	if o.json {
 		return a.printJSON(foundJSON(found))
 	}
@@ -63,7 +63,7 @@ func (a *app) search(ctx context.Context, o searchOptions) error {
 	return nil
 }
 
-func (a *app) showFound(found []usher.Found) {
+func (a *factory) showFound(found []app.Found) {
 	t := table{head: []string{"SERVER", "TOOL", "", "WHAT IT DOES"}}
 	for _, f := range found {
 		t.add(config.Unquoted(f.Account), clean(f.Tool.Name), toolMarks(f.Tool), cleanLine(f.Title))
@@ -72,7 +72,7 @@ func (a *app) showFound(found []usher.Found) {
 }
 
 // foundJSON is the shape of usher search --json.
-func foundJSON(found []usher.Found) any {
+func foundJSON(found []app.Found) any {
 	type tool struct {
 		Server  string  `json:"server"`
 		Tool    string  `json:"tool"`
@@ -88,7 +88,7 @@ func foundJSON(found []usher.Found) any {
 }
 
 // neverListed names the servers of which no tools are known.
-func neverListed(known []usher.KnownServer) []string {
+func neverListed(known []app.KnownServer) []string {
 	var out []string
 	for _, s := range known {
 		if s.At.IsZero() {

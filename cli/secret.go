@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-func newCmdSecret(a *app) *cobra.Command {
+func newCmdSecret(a *factory) *cobra.Command {
 	c := &cobra.Command{
 		Use: "secret", Short: "Keep values for ${secret:NAME} out of files", GroupID: "config",
 		Long: `Keep tokens and passwords in usher's sealed store and write ${secret:NAME} in their
@@ -32,7 +32,7 @@ is never printed.`,
 	return c
 }
 
-func newCmdSecretSet(a *app) *cobra.Command {
+func newCmdSecretSet(a *factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "set NAME [-]", Short: "Keep a value, read from the terminal or standard input", Args: between(1, 2),
 		Long: `Keep a value under a name. On a terminal it is asked for and not shown; otherwise,
@@ -48,7 +48,7 @@ and with -, it is what standard input holds, without the line break at its end.`
 	}
 }
 
-func newCmdSecretList(a *app) *cobra.Command {
+func newCmdSecretList(a *factory) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "Show names, fingerprints and dates", Args: exactly(0),
@@ -59,7 +59,7 @@ func newCmdSecretList(a *app) *cobra.Command {
 	return c
 }
 
-func newCmdSecretRm(a *app) *cobra.Command {
+func newCmdSecretRm(a *factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME…", Aliases: []string{"remove"}, Short: "Forget values", Args: between(1, -1),
 		Example:           "  usher secret rm github-token",
@@ -71,7 +71,7 @@ func newCmdSecretRm(a *app) *cobra.Command {
 // maxSecret bounds what is read for a secret.
 const maxSecret = 1 << 20
 
-func (a *app) secretSet(ctx context.Context, name string, piped bool) error {
+func (a *factory) secretSet(ctx context.Context, name string, piped bool) error {
 	if err := secretName(name); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func secretName(name string) error {
 	return nil
 }
 
-func (a *app) secretList(ctx context.Context, asJSON bool) error {
+func (a *factory) secretList(ctx context.Context, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func secretsJSON(list []vault.SecretInfo) []secretJSON {
 	return out
 }
 
-func (a *app) secretRm(ctx context.Context, names []string) error {
+func (a *factory) secretRm(ctx context.Context, names []string) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (a *app) secretRm(ctx context.Context, names []string) error {
 
 // shownValues are the values that can be shown: commands are not run for it, and
 // nobody is asked.
-func (a *app) shownValues(cfg *config.Config) config.Lookup {
+func (a *factory) shownValues(cfg *config.Config) config.Lookup {
 	stored := func(ctx context.Context, name string) (string, bool, error) {
 		if a.cfg == nil {
 			a.cfg = cfg // its warnings have been told
@@ -213,7 +213,7 @@ func (a *app) shownValues(cfg *config.Config) config.Lookup {
 }
 
 // completeSecrets completes names of secrets, at most n. It needs no key.
-func (a *app) completeSecrets(n int) cobra.CompletionFunc {
+func (a *factory) completeSecrets(n int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if n >= 0 && len(args) >= n {
 			return nil, cobra.ShellCompDirectiveNoFileComp

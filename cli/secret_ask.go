@@ -9,20 +9,20 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/vault"
 )
 
 // prompt is what a person at the terminal can be asked; without one, nothing.
-func (a *app) prompt() usher.Prompt {
+func (a *factory) prompt() app.Prompt {
 	if !a.io.InTTY {
-		return usher.Prompt{}
+		return app.Prompt{}
 	}
-	return usher.Prompt{Passphrase: a.askPassphrase, Input: a.askInput}
+	return app.Prompt{Passphrase: a.askPassphrase, Input: a.askInput}
 }
 
-func (a *app) askPassphrase(ctx context.Context, q vault.PassphraseQuestion) (vault.Secret, error) {
+func (a *factory) askPassphrase(ctx context.Context, q vault.PassphraseQuestion) (vault.Secret, error) {
 	switch {
 	case q.Wrong:
 		a.note("that is not the passphrase")
@@ -44,7 +44,7 @@ func (a *app) askPassphrase(ctx context.Context, q vault.PassphraseQuestion) (va
 }
 
 // askInput asks for the value of an ${input:ID}, as a file describes it.
-func (a *app) askInput(ctx context.Context, in config.Input) (vault.Secret, error) {
+func (a *factory) askInput(ctx context.Context, in config.Input) (vault.Secret, error) {
 	label := cleanLine(in.ID)
 	if in.Description != "" {
 		label = cleanLine(in.Description) + " (" + label + ")"
@@ -66,12 +66,12 @@ func (a *app) askInput(ctx context.Context, in config.Input) (vault.Secret, erro
 	return vault.NewSecret(text), err
 }
 
-func (a *app) askShown(ctx context.Context, label string) (string, error) {
+func (a *factory) askShown(ctx context.Context, label string) (string, error) {
 	return a.askLine(ctx, label, func() (string, error) { return readLine(a.io.In) }, func() {})
 }
 
 // askHidden asks without showing what is typed.
-func (a *app) askHidden(ctx context.Context, label string) (string, error) {
+func (a *factory) askHidden(ctx context.Context, label string) (string, error) {
 	f, ok := a.io.In.(*os.File)
 	if !ok {
 		return a.askShown(ctx, label)
@@ -89,7 +89,7 @@ func (a *app) askHidden(ctx context.Context, label string) (string, error) {
 
 // askLine puts the question and waits for the answer. A read from a terminal
 // cannot be cancelled: after Ctrl-C it is left behind, and the program ends.
-func (a *app) askLine(ctx context.Context, label string, read func() (string, error), undo func()) (string, error) {
+func (a *factory) askLine(ctx context.Context, label string, read func() (string, error), undo func()) (string, error) {
 	fmt.Fprintf(a.io.Err, "%s: ", clean(label))
 	type answer struct {
 		line string

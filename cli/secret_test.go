@@ -14,9 +14,9 @@ import (
 )
 
 // typing is a person at a terminal who has typed ahead.
-func typing(text string) (*app, *bytes.Buffer) {
+func typing(text string) (*factory, *bytes.Buffer) {
 	var said bytes.Buffer
-	return &app{io: IO{In: strings.NewReader(text), Err: &said, InTTY: true}}, &said
+	return &factory{io: IO{In: strings.NewReader(text), Err: &said, InTTY: true}}, &said
 }
 
 // A passphrase that is new is asked for twice, and the whole way through the keys
@@ -24,7 +24,7 @@ func typing(text string) (*app, *bytes.Buffer) {
 func TestAskPassphrase(t *testing.T) {
 	store := vault.NewMemory()
 	defer func() { _ = store.Close() }() // memory
-	put := func(a *app, name string) error {
+	put := func(a *factory, name string) error {
 		keys := vault.NewKeys(store, vault.KeyOptions{Setting: "passphrase", ScryptLog: 4, Passphrase: a.prompt().Passphrase})
 		_, err := vault.Sealed(store, keys).Put(t.Context(), vault.LocalKey(vault.KindSecret, name), []byte("x"), 0)
 		return err
@@ -77,7 +77,7 @@ func TestAskInput(t *testing.T) {
 func TestAskCancelled(t *testing.T) {
 	r, w := io.Pipe()
 	defer func() { _ = w.Close() }() // ends the read that is left behind
-	a := &app{io: IO{In: r, Err: io.Discard, InTTY: true}}
+	a := &factory{io: IO{In: r, Err: io.Discard, InTTY: true}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := a.askHidden(ctx, "value"); !errors.Is(err, context.Canceled) {
@@ -86,7 +86,7 @@ func TestAskCancelled(t *testing.T) {
 }
 
 func TestKeyPlaceOf(t *testing.T) {
-	a := &app{io: IO{System: config.System{Workdir: "/work dir", Home: "/h"}}}
+	a := &factory{io: IO{System: config.System{Workdir: "/work dir", Home: "/h"}}}
 	for to, want := range map[string]string{
 		"": "", "keychain": "keychain", "passphrase": "passphrase", "env:K": "env:K",
 		"file:k": "file:" + filepath.Join("/work dir", "k"), "file:/k": "file:/k",

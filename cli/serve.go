@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -22,7 +22,7 @@ type serveOptions struct {
 	stdio, noConsole                              bool
 }
 
-func newCmdServe(a *app) *cobra.Command {
+func newCmdServe(a *factory) *cobra.Command {
 	var o serveOptions
 	c := &cobra.Command{
 		Use: "serve", Short: "Serve your servers to agents, as one MCP server", GroupID: "use", Args: exactly(0),
@@ -75,7 +75,7 @@ all of them the same --store postgres://… and the same key.`,
 	return c
 }
 
-func (a *app) serve(ctx context.Context, o serveOptions) error {
+func (a *factory) serve(ctx context.Context, o serveOptions) error {
 	if !slices.Contains([]string{"", "auto", "meta", "direct"}, o.surface) {
 		return usagef("--surface auto, meta or direct", "there is no surface %q", o.surface)
 	}
@@ -131,7 +131,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 
 // followFiles keeps a served host in step with its files, and SIGHUP has them read
 // at once, until the result is called.
-func (a *app) followFiles(ctx context.Context, h *usher.Host) (stop func()) {
+func (a *factory) followFiles(ctx context.Context, h *app.App) (stop func()) {
 	ctx, end := context.WithCancel(ctx)
 	reread := func() { a.rereadSaid(h.Reread(ctx)) }
 	a.onHangup.Store(&reread)
@@ -145,7 +145,7 @@ func (a *app) followFiles(ctx context.Context, h *usher.Host) (stop func()) {
 }
 
 // rereadSaid tells what a new look at the files has changed.
-func (a *app) rereadSaid(r usher.Reread, err error) {
+func (a *factory) rereadSaid(r app.Reread, err error) {
 	if err != nil {
 		a.report(err)
 		return
@@ -158,7 +158,7 @@ func (a *app) rereadSaid(r usher.Reread, err error) {
 	}
 }
 
-func (a *app) serveStdio(ctx context.Context, h *usher.Host, o serveOptions) error {
+func (a *factory) serveStdio(ctx context.Context, h *app.App, o serveOptions) error {
 	view, err := chosenView(ctx, h, o)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (a *app) serveStdio(ctx context.Context, h *usher.Host, o serveOptions) err
 	return g.ServeStdio(ctx, view, a.io.In, a.io.Out)
 }
 
-func chosenView(ctx context.Context, h *usher.Host, o serveOptions) (surface.View, error) {
+func chosenView(ctx context.Context, h *app.App, o serveOptions) (surface.View, error) {
 	switch {
 	case o.only != "":
 		return h.Surface().Server(ctx, surface.Agent{}, o.only)
@@ -179,7 +179,7 @@ func chosenView(ctx context.Context, h *usher.Host, o serveOptions) (surface.Vie
 	return view, nil
 }
 
-func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr string, who gateway.Authenticator, room *room) error {
+func (a *factory) serveHTTP(ctx context.Context, h *app.App, o serveOptions, addr string, who gateway.Authenticator, room *room) error {
 	l, err := listenHTTP(ctx, addr, who != nil)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (a *app) serveHTTP(ctx context.Context, h *usher.Host, o serveOptions, addr
 
 // announceConsole prints a link to a person at a terminal. Logs, and an agent that
 // starts usher, do not get one: its holder can do in the console what a person can.
-func (a *app) announceConsole(c *console.Console) {
+func (a *factory) announceConsole(c *console.Console) {
 	if a.io.ErrTTY && a.mayLoosen() == nil {
 		a.note("console %s   (works once; another: usher console)", c.Link())
 		return
@@ -228,10 +228,10 @@ func (a *app) announceConsole(c *console.Console) {
 }
 
 // gatewayMux serves a gateway, and takes the answers of consent pages beside it.
-func gatewayMux(h *usher.Host, g *gateway.Gateway) *http.ServeMux {
+func gatewayMux(h *app.App, g *gateway.Gateway) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.Handler())
-	mux.HandleFunc(usher.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(app.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
 		if !g.Ours(r) { // Origin says nothing here: a provider's page leads to it
 			http.Error(w, "not served here", http.StatusMisdirectedRequest)
 			return

@@ -6,9 +6,9 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // listenHTTP listens on the address of --http: HOST:PORT, or unix:PATH for a socket
@@ -41,7 +41,7 @@ func listenHTTP(ctx context.Context, addr string, authenticated bool) (net.Liste
 func isSocket(addr net.Addr) bool { return addr.Network() == "unix" }
 
 // noteServing says where clients reach the gateway.
-func (a *app) noteServing(addr net.Addr) {
+func (a *factory) noteServing(addr net.Addr) {
 	if isSocket(addr) {
 		a.note("serving http://localhost/mcp on the socket %s, for this user only", addr)
 		return
@@ -50,7 +50,7 @@ func (a *app) noteServing(addr net.Addr) {
 }
 
 // serveConsole puts the console beside the gateway, where a browser can reach it.
-func (a *app) serveConsole(ctx context.Context, h *usher.Host, g *gateway.Gateway, addr net.Addr, mux *http.ServeMux) (stop func()) {
+func (a *factory) serveConsole(ctx context.Context, h *app.App, g *gateway.Gateway, addr net.Addr, mux *http.ServeMux) (stop func()) {
 	if isSocket(addr) && h.Config().Usher.Gateway.PublicURL == "" {
 		a.note("no console: a browser cannot open a socket (behind a proxy, set --public-url)")
 		return func() {}

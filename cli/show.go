@@ -19,7 +19,7 @@ import (
 // showResult shows a tool's answer: text as it is, images and other bytes saved
 // and named, structure pretty-printed when nothing else was said. An error of the
 // tool goes to standard error.
-func (a *app) showResult(o callOptions, result []byte) error {
+func (a *factory) showResult(o callOptions, result []byte) error {
 	out := a.io.Out
 	if failed, _ := jsonx.Get(result, "isError"); string(failed) == "true" {
 		out = a.io.Err
@@ -44,7 +44,7 @@ func (a *app) showResult(o callOptions, result []byte) error {
 	return nil
 }
 
-func (a *app) showContent(out io.Writer, o callOptions, item []byte, n int) error {
+func (a *factory) showContent(out io.Writer, o callOptions, item []byte, n int) error {
 	switch kind := jsonx.GetText(item, "type"); kind {
 	case "text":
 		return a.showText(out, jsonx.GetText(item, "text"))
@@ -68,7 +68,7 @@ func (a *app) showContent(out io.Writer, o callOptions, item []byte, n int) erro
 
 // showText prints a server's words. On a terminal they are made harmless; in a
 // pipe they stay what they are.
-func (a *app) showText(out io.Writer, text string) error {
+func (a *factory) showText(out io.Writer, text string) error {
 	if a.io.OutTTY || out == a.io.Err {
 		text = clean(text)
 	}
@@ -79,7 +79,7 @@ func (a *app) showText(out io.Writer, text string) error {
 	return err
 }
 
-func (a *app) showJSON(out io.Writer, raw []byte) error {
+func (a *factory) showJSON(out io.Writer, raw []byte) error {
 	var b bytes.Buffer
 	if err := json.Indent(&b, raw, "", "  "); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *app) showJSON(out io.Writer, raw []byte) error {
 
 // saveContent writes bytes to a new file and prints its name. An existing file is
 // never overwritten.
-func (a *app) saveContent(o callOptions, data, mimeType string, n int) error {
+func (a *factory) saveContent(o callOptions, data, mimeType string, n int) error {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		return fmt.Errorf("%s/%s sent content that is no base64: %w", o.server, o.tool, err)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -20,7 +20,7 @@ type statusOptions struct {
 	json  bool
 }
 
-func newCmdStatus(a *app) *cobra.Command {
+func newCmdStatus(a *factory) *cobra.Command {
 	var o statusOptions
 	c := &cobra.Command{
 		Use: "status [NAME]", Short: "Show how every server is", GroupID: "run", Args: between(0, 1),
@@ -48,7 +48,7 @@ held (usher approve NAME), disabled, broken (usher list).`,
 	return c
 }
 
-func (a *app) status(ctx context.Context, o statusOptions) error {
+func (a *factory) status(ctx context.Context, o statusOptions) error {
 	h, err := a.open(ctx)
 	if errors.Is(err, vault.ErrUnavailable) {
 		return a.statusWithoutStore(ctx, o, err)
@@ -68,7 +68,7 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 
 // statusWithoutStore shows what running ushers say: they go on while the store is
 // away, and only they know.
-func (a *app) statusWithoutStore(ctx context.Context, o statusOptions, away error) error {
+func (a *factory) statusWithoutStore(ctx context.Context, o statusOptions, away error) error {
 	peers, err := a.running(ctx, 0)
 	if err != nil || len(peers) == 0 || o.watch {
 		return away
@@ -79,7 +79,7 @@ func (a *app) statusWithoutStore(ctx context.Context, o statusOptions, away erro
 	return a.showBoard(b, o.json)
 }
 
-func (a *app) showBoard(b statusBoard, asJSON bool) error {
+func (a *factory) showBoard(b statusBoard, asJSON bool) error {
 	for _, problem := range b.problems {
 		a.note("%v", problem)
 	}
@@ -99,11 +99,11 @@ func (a *app) showBoard(b statusBoard, asJSON bool) error {
 
 // statusBoard is the state of everything. Its JSON form is frozen.
 type statusBoard struct {
-	Servers []statusServer       `json:"servers"`
-	Ushers  []statusUsher        `json:"ushers"` // that run now
-	Budgets []usher.BudgetReport `json:"budgets"`
-	Waiting []statusLogin        `json:"waiting"` // logins that a person has begun
-	Orphans []string             `json:"orphans"` // logged in, but not configured
+	Servers []statusServer     `json:"servers"`
+	Ushers  []statusUsher      `json:"ushers"` // that run now
+	Budgets []app.BudgetReport `json:"budgets"`
+	Waiting []statusLogin      `json:"waiting"` // logins that a person has begun
+	Orphans []string           `json:"orphans"` // logged in, but not configured
 
 	problems []error // what could not be found out
 }
@@ -114,7 +114,7 @@ type statusUsher struct {
 	Started time.Time `json:"started,omitzero"`
 	State   string    `json:"state,omitempty"`
 	// Store is set while the usher cannot reach its store.
-	Store *usher.StoreReport `json:"store,omitempty"`
+	Store *app.StoreReport `json:"store,omitempty"`
 }
 
 // statusLogin is a login that waits for a person.
@@ -127,7 +127,7 @@ type statusLogin struct {
 
 // board looks at the configuration, the catalog and all running ushers. With a name
 // it shows that server or account only.
-func (a *app) board(ctx context.Context, h *usher.Host, name string) (statusBoard, error) {
+func (a *factory) board(ctx context.Context, h *app.App, name string) (statusBoard, error) {
 	peers, err := a.running(ctx, 0)
 	if err != nil {
 		return statusBoard{}, err
@@ -159,7 +159,7 @@ func (a *app) board(ctx context.Context, h *usher.Host, name string) (statusBoar
 }
 
 // noSuchAccount explains that there is no such server, or no such account of it.
-func (a *app) noSuchAccount(h *usher.Host, name string) error {
+func (a *factory) noSuchAccount(h *app.App, name string) error {
 	server, _, labelled := strings.Cut(name, "@")
 	if _, ok := h.Config().Server(server); ok && labelled {
 		return withHint(fmt.Errorf("%s is not in use by any running usher", name), "usher status %s", server)
@@ -169,7 +169,7 @@ func (a *app) noSuchAccount(h *usher.Host, name string) error {
 
 // watchStatus shows the board again and again until ctx ends. It runs on the
 // caller's clock.
-func (a *app) watchStatus(ctx context.Context, o statusOptions, every time.Duration, look func() (statusBoard, error)) error {
+func (a *factory) watchStatus(ctx context.Context, o statusOptions, every time.Duration, look func() (statusBoard, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	w := newWatcher(a, o)

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // addLogins adds what only the store knows: accounts that nobody uses now, logins
 // that a person has begun, and those whose server is gone.
-func (b *statusBoard) addLogins(ctx context.Context, h *usher.Host) {
+func (b *statusBoard) addLogins(ctx context.Context, h *app.App) {
 	accounts, err := h.Auth().Accounts(ctx, h.Account("").Principal)
 	if err != nil {
 		b.problems = append(b.problems, err)

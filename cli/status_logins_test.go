@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -38,23 +38,23 @@ func protected(t *testing.T, as *fake.AuthServer) string {
 	return p.Resource
 }
 
-// looking is an app over a store, with the given servers.
-func looking(t *testing.T, store vault.Store, servers ...config.Server) (*app, *usher.Host) {
+// looking is a factory over a store, with the given servers.
+func looking(t *testing.T, store vault.Store, servers ...config.Server) (*factory, *app.App) {
 	t.Helper()
 	home := t.TempDir()
 	system := config.System{Home: home, Workdir: home, LookupEnv: func(name string) (string, bool) { return home, name == "USHER_HOME" }}
 	cfg := &config.Config{Servers: servers}
-	h, err := usher.Open(t.Context(), &usher.Options{Config: cfg, Store: store, Load: config.LoadOptions{System: system}})
+	h, err := app.Open(t.Context(), &app.Options{Config: cfg, Store: store, Load: config.LoadOptions{System: system}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() })
 	var out bytes.Buffer
-	return &app{io: IO{Out: &out, Err: &out, System: system}, cfg: cfg, opened: h}, h
+	return &factory{io: IO{Out: &out, Err: &out, System: system}, cfg: cfg, opened: h}, h
 }
 
 // authStates are the rows of a board and where their logins stand.
-func authStates(t *testing.T, a *app, h *usher.Host) (map[string]string, statusBoard) {
+func authStates(t *testing.T, a *factory, h *app.App) (map[string]string, statusBoard) {
 	t.Helper()
 	b, err := a.board(t.Context(), h, "")
 	if err != nil || len(b.problems) > 0 {
@@ -123,6 +123,9 @@ func TestStatusShowsLogins(t *testing.T) {
 	if foot := strings.Join(b.footnotes(time.Now()), "\n"); !strings.Contains(foot, "usher logout notes@work") {
 		t.Errorf("footnotes %q", foot)
 	}
+	if w := b.Waiting; len(w) != 1 || w[0].Account != "notes" || !w[0].Removed || w[0].Command != "usher auth prune" {
+		t.Errorf("a pending login of a removed server: %+v", w)
+	}
 }
 
 // TestDoctorLooksAtTheLogin wants the token of a login told, and a login that is
@@ -131,7 +134,7 @@ func TestDoctorLooksAtTheLogin(t *testing.T) {
 	as := fake.NewAuth(nil)
 	srv := config.Server{Name: "notes", Transport: config.TransportHTTP, URL: protected(t, as)}.WithDefaults()
 	a, h := looking(t, vault.NewMemory(), srv)
-	x := &examiner{app: a, host: h}
+	x := &examiner{factory: a, host: h}
 	d := x.examine(t.Context(), srv)
 	if !d.has(checkWaiting) || d.has(checkProblem) {
 		t.Errorf("without a login: %+v", d.Checks)

@@ -16,7 +16,7 @@ type look struct {
 	colour bool
 }
 
-func (a *app) look(now time.Time) look {
+func (a *factory) look(now time.Time) look {
 	return look{now: now, width: a.tableWidth(), colour: a.io.colour()}
 }
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // noon is when the tables of these tests are looked at.
@@ -119,12 +119,12 @@ func TestStatusTableFits(t *testing.T) {
 	}
 }
 
-func served(pid int, servers ...usher.ServerReport) usher.Report {
-	return usher.Report{PID: pid, Started: noon(), Servers: servers}
+func served(pid int, servers ...app.ServerReport) app.Report {
+	return app.Report{PID: pid, Started: noon(), Servers: servers}
 }
 
-func reported(name string, state host.State, change func(*usher.ServerReport)) usher.ServerReport {
-	r := usher.ServerReport{ServerStatus: host.ServerStatus{Name: name, State: state, Circuit: "closed"}}
+func reported(name string, state host.State, change func(*app.ServerReport)) app.ServerReport {
+	r := app.ServerReport{ServerStatus: host.ServerStatus{Name: name, State: state, Circuit: "closed"}}
 	if change != nil {
 		change(&r)
 	}
@@ -137,19 +137,19 @@ func TestMergeBoard(t *testing.T) {
 		{Name: "math", State: host.Disconnected, Tools: 3, ProtocolVersion: "1"},
 		{Name: "only-here", State: host.Disconnected, Lazy: true, Circuit: "closed"},
 	}}
-	busy := func(n int) func(*usher.ServerReport) {
-		return func(r *usher.ServerReport) {
+	busy := func(n int) func(*app.ServerReport) {
+		return func(r *app.ServerReport) {
 			r.Active, r.InFlight, r.RefCount, r.Tools, r.ProtocolVersion = true, n, n, 19, "2"
 			r.LastCall = noon().Add(time.Duration(n) * time.Second)
 		}
 	}
-	lane := func(r *usher.ServerReport) {
+	lane := func(r *app.ServerReport) {
 		r.Lane, r.RestartCount, r.LastError, r.Circuit = "a", 2, "it broke", "open"
 	}
-	b := mergeBoard(remembered, []usher.Report{
+	b := mergeBoard(remembered, []app.Report{
 		served(1, reported("math", host.Connected, busy(2)), reported("math", host.Failed, lane)),
 		served(2, reported("math", host.Connected, busy(3)), reported("sick", host.Disconnected, nil)),
-		served(3, reported("math", host.Disconnected, nil), reported("sick", host.Ejected, func(r *usher.ServerReport) { r.Ejected = true })),
+		served(3, reported("math", host.Disconnected, nil), reported("sick", host.Ejected, func(r *app.ServerReport) { r.Ejected = true })),
 	})
 	want := []statusServer{
 		{
@@ -189,9 +189,9 @@ func TestStatusNotes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.row.Name = "s"
-		var budgets []usher.BudgetReport
+		var budgets []app.BudgetReport
 		if tt.name == "budget" {
-			budgets = []usher.BudgetReport{{Server: "other", RunLimit: 1}, {Server: "s", Window: time.Hour, WindowUsed: 5, WindowLimit: 7}}
+			budgets = []app.BudgetReport{{Server: "other", RunLimit: 1}, {Server: "s", Window: time.Hour, WindowUsed: 5, WindowLimit: 7}}
 		}
 		if got := tt.row.note(config.Server{}, budgets); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -200,9 +200,9 @@ func TestStatusNotes(t *testing.T) {
 }
 
 func TestMergeBudgets(t *testing.T) {
-	got := mergeBudgets(mergeBudgets(nil, []usher.BudgetReport{{Run: 2, RunLimit: 9, WindowUsed: 5}, {Server: "a"}}),
-		[]usher.BudgetReport{{Run: 3, RunLimit: 9, WindowUsed: 4, Refill: noon()}})
-	want := []usher.BudgetReport{{Run: 5, RunLimit: 9, WindowUsed: 5, Refill: noon()}, {Server: "a"}}
+	got := mergeBudgets(mergeBudgets(nil, []app.BudgetReport{{Run: 2, RunLimit: 9, WindowUsed: 5}, {Server: "a"}}),
+		[]app.BudgetReport{{Run: 3, RunLimit: 9, WindowUsed: 4, Refill: noon()}})
+	want := []app.BudgetReport{{Run: 5, RunLimit: 9, WindowUsed: 5, Refill: noon()}, {Server: "a"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -214,7 +214,7 @@ func TestWatchStatus(t *testing.T) {
 	watch := func(t *testing.T, tty bool, o statusOptions) string {
 		var out bytes.Buffer
 		synctest.Test(t, func(t *testing.T) {
-			a := &app{io: IO{Out: &out, Err: &out, OutTTY: tty, Width: 80, System: config.System{LookupEnv: func(string) (string, bool) { return "1", true }}}}
+			a := &factory{io: IO{Out: &out, Err: &out, OutTTY: tty, Width: 80, System: config.System{LookupEnv: func(string) (string, bool) { return "1", true }}}}
 			ctx, stop := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 			defer stop()
 			looks := 0
@@ -271,7 +271,7 @@ func shiftClock(text string) string {
 
 func TestWatchStatusFails(t *testing.T) {
 	broken := errors.New("the store is gone")
-	a := &app{io: IO{Out: &bytes.Buffer{}}}
+	a := &factory{io: IO{Out: &bytes.Buffer{}}}
 	err := a.watchStatus(t.Context(), statusOptions{}, time.Second, func() (statusBoard, error) { return statusBoard{}, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("%v, want %v", err, broken)

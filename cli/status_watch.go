@@ -10,7 +10,7 @@ import (
 // watcher shows one board after the other: redrawn in place on a terminal, what
 // changed since the last one elsewhere.
 type watcher struct {
-	a    *app
+	a    *factory
 	o    statusOptions
 	tty  bool
 	last map[string]string
@@ -27,7 +27,7 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-func newWatcher(a *app, o statusOptions) *watcher {
+func newWatcher(a *factory, o statusOptions) *watcher {
 	w := &watcher{a: a, o: o, tty: a.io.OutTTY && !o.json, last: map[string]string{}}
 	if w.tty {
 		fmt.Fprint(a.io.Out, otherScreen)

@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-func newCmdStop(a *app) *cobra.Command {
+func newCmdStop(a *factory) *cobra.Command {
 	c := newCmdSteer(a, steerOptions{operation: "stop", done: "stopped"})
 	c.Short = "End a server in running ushers now"
 	c.Long = `End the connections of a server in every running usher now: its processes are

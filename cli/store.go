@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/vault/sqlstore"
 )
 
-func newCmdStore(a *app) *cobra.Command {
+func newCmdStore(a *factory) *cobra.Command {
 	c := &cobra.Command{
 		Use: "store", Short: "Repair or move what usher keeps", GroupID: "config",
 		Long: `Logins, secrets, approvals, pins and the last known tools are kept in one store: a
@@ -29,7 +29,7 @@ SQLite file in the state directory, or the PostgreSQL database that "store" unde
 	return c
 }
 
-func newCmdStoreRepair(a *app) *cobra.Command {
+func newCmdStoreRepair(a *factory) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "repair", Short: "Save what can be read of a damaged file", Args: exactly(0),
@@ -53,7 +53,7 @@ type repairJSON struct {
 	Quarantined int      `json:"quarantined"`
 }
 
-func (a *app) storeRepair(ctx context.Context, asJSON bool) error {
+func (a *factory) storeRepair(ctx context.Context, asJSON bool) error {
 	source, err := a.storeSource(ctx)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ type storeMigrateOptions struct {
 	json     bool
 }
 
-func newCmdStoreMigrate(a *app) *cobra.Command {
+func newCmdStoreMigrate(a *factory) *cobra.Command {
 	var o storeMigrateOptions
 	c := &cobra.Command{
 		Use: "migrate", Short: "Move the store elsewhere, or to another schema", Args: exactly(0),
@@ -115,7 +115,7 @@ going back to an older usher.`,
 	return c
 }
 
-func (a *app) storeMigrate(ctx context.Context, o storeMigrateOptions) error {
+func (a *factory) storeMigrate(ctx context.Context, o storeMigrateOptions) error {
 	if o.to == "" {
 		return usagef("usher store migrate --to postgres://…\nusher store migrate --to VERSION", "usher store migrate needs --to")
 	}
@@ -169,7 +169,7 @@ func copyStore(ctx context.Context, from, to string) (sqlstore.Copied, error) {
 	return done, errors.Join(err, dst.Close())
 }
 
-func (a *app) storeSchema(ctx context.Context, version int) error {
+func (a *factory) storeSchema(ctx context.Context, version int) error {
 	source, err := a.storeSource(ctx)
 	if err != nil {
 		return err
@@ -185,16 +185,16 @@ func (a *app) storeSchema(ctx context.Context, version int) error {
 }
 
 // storeSource is the store that the configuration names.
-func (a *app) storeSource(ctx context.Context) (string, error) {
+func (a *factory) storeSource(ctx context.Context) (string, error) {
 	cfg, err := a.config()
 	if err != nil {
 		return "", err
 	}
-	return usher.StoreSource(ctx, cfg, a.io.System)
+	return app.StoreSource(ctx, cfg, a.io.System)
 }
 
 // warnOfPassword says that the arguments of a process are no secret.
-func (a *app) warnOfPassword(place string) {
+func (a *factory) warnOfPassword(place string) {
 	if u, err := url.Parse(place); err == nil && sqlstore.IsPostgres(place) {
 		if _, given := u.User.Password(); given {
 			a.note("usher: a password in an argument can be seen by others; '${env:NAME}' keeps it out")
@@ -203,12 +203,12 @@ func (a *app) warnOfPassword(place string) {
 }
 
 // storePlace reads --from and --to: empty is the store in use.
-func (a *app) storePlace(ctx context.Context, place string) (string, error) {
+func (a *factory) storePlace(ctx context.Context, place string) (string, error) {
 	if place == "" {
 		return a.storeSource(ctx)
 	}
 	a.warnOfPassword(place)
-	source, err := usher.StoreSource(ctx, &config.Config{Usher: config.Settings{Store: place}}, a.io.System)
+	source, err := app.StoreSource(ctx, &config.Config{Usher: config.Settings{Store: place}}, a.io.System)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", config.Visible(withoutPassword(place)), err)
 	}

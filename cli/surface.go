@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newCmdSurface(a *app) *cobra.Command {
+func newCmdSurface(a *factory) *cobra.Command {
 	c := &cobra.Command{
 		Use: "surface", Short: "See what agents see of your servers", GroupID: "config", Args: noSubcommand,
 		Example: "  usher surface explain",
@@ -24,7 +24,7 @@ func newCmdSurface(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) surfaceExplain(ctx context.Context, asJSON bool) error {
+func (a *factory) surfaceExplain(ctx context.Context, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 )
 
 // tagFlag adds --tag, which selects servers.
-func (a *app) tagFlag(c *cobra.Command, tags *[]string) {
+func (a *factory) tagFlag(c *cobra.Command, tags *[]string) {
 	c.Flags().StringArrayVar(tags, "tag", nil, "only servers with this `tag` (may be repeated: with any of them)")
 	_ = c.RegisterFlagCompletionFunc("tag", func(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) { // the flag exists
 		cfg, err := config.Load(a.loadOptions())

@@ -21,7 +21,7 @@ type telemetry struct {
 }
 
 // newTelemetry reads the settings. Nothing is reached yet.
-func (a *app) newTelemetry(ctx context.Context, cfg *config.Config) (*telemetry, error) {
+func (a *factory) newTelemetry(ctx context.Context, cfg *config.Config) (*telemetry, error) {
 	env := a.io.System.WithDefaults().LookupEnv
 	set, err := config.Settings{Telemetry: cfg.Usher.Telemetry}.Resolve(ctx, config.Lookup{Env: env}, "")
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *app) newTelemetry(ctx context.Context, cfg *config.Config) (*telemetry,
 }
 
 // serveTelemetry serves what operators ask for on an address of its own, until stop.
-func (a *app) serveTelemetry(ctx context.Context, addr string, g *gateway.Gateway) (stop func(), err error) {
+func (a *factory) serveTelemetry(ctx context.Context, addr string, g *gateway.Gateway) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -66,7 +66,7 @@ func (a *app) serveTelemetry(ctx context.Context, addr string, g *gateway.Gatewa
 
 // servingLogger writes to standard error, in the form and from the level that the
 // settings say.
-func (a *app) servingLogger(t config.Telemetry) *slog.Logger {
+func (a *factory) servingLogger(t config.Telemetry) *slog.Logger {
 	level := slog.LevelInfo
 	_ = level.UnmarshalText([]byte(t.LogLevel)) // checked when it was read
 	if a.verbose {

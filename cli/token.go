@@ -11,7 +11,7 @@ import (
 	"github.com/usher-mcp/usher/gateway"
 )
 
-func newCmdToken(a *app) *cobra.Command {
+func newCmdToken(a *factory) *cobra.Command {
 	c := &cobra.Command{
 		Use: "token", Short: "Make and revoke the tokens that let agents in", GroupID: "config", Args: noSubcommand,
 		Example: `  usher token mint --name ci --servers 'docs*' --ttl 24h
@@ -23,7 +23,7 @@ func newCmdToken(a *app) *cobra.Command {
 	return c
 }
 
-func newCmdTokenMint(a *app) *cobra.Command {
+func newCmdTokenMint(a *factory) *cobra.Command {
 	var m gateway.Mint
 	c := &cobra.Command{
 		Use: "mint", Short: "Make a token; its text is shown once", Args: exactly(0),
@@ -52,7 +52,7 @@ func newCmdTokenMint(a *app) *cobra.Command {
 	return c
 }
 
-func newCmdTokenList(a *app) *cobra.Command {
+func newCmdTokenList(a *factory) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "List the tokens", Args: exactly(0),
@@ -62,7 +62,7 @@ func newCmdTokenList(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) tokenList(ctx context.Context, asJSON bool) error {
+func (a *factory) tokenList(ctx context.Context, asJSON bool) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func orAll(globs []string) string {
 	return cleanLine(strings.Join(globs, " "))
 }
 
-func newCmdTokenRevoke(a *app) *cobra.Command {
+func newCmdTokenRevoke(a *factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke ID", Short: "End a token", Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/usher-mcp/usher/internal/person"
 )
 
-func newCmdTokenScript(a *app) *cobra.Command {
+func newCmdTokenScript(a *factory) *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
 		Use: "script", Short: "Make the token with which scripts may change what guards you", Args: exactly(0),
@@ -33,7 +33,7 @@ from the pipeline's own secret, as in the example.`,
 	return c
 }
 
-func (a *app) tokenScript(remove bool) error {
+func (a *factory) tokenScript(remove bool) error {
 	dirs, err := config.FindDirs(a.io.System)
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/jsonx"
 )
 
@@ -17,7 +17,7 @@ type toolsOptions struct {
 	json   bool
 }
 
-func newCmdTools(a *app) *cobra.Command {
+func newCmdTools(a *factory) *cobra.Command {
 	var o toolsOptions
 	c := &cobra.Command{
 		Use: "tools [SERVER]", Short: "List the tools of a server", GroupID: "use", Args: between(0, 1),
@@ -47,7 +47,7 @@ With --tag the tools of every server with that tag are listed, as SERVER/TOOL; w
 	return c
 }
 
-func (a *app) tools(ctx context.Context, o toolsOptions) error {
+func (a *factory) tools(ctx context.Context, o toolsOptions) error {
 	a.first = o.server
 	h, err := a.open(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *app) tools(ctx context.Context, o toolsOptions) error {
 
 // markedDefinition is the definition of a tool with what usher knows about it. Members
 // of the server with the same names are left out: they could be taken for ours.
-func markedDefinition(t usher.Tool) []byte {
+func markedDefinition(t app.Tool) []byte {
 	name := t.Server
 	if t.Account != "" {
 		name += "@" + t.Account
@@ -111,7 +111,7 @@ type taggedTools struct {
 }
 
 // toolsTagged lists the tools of the servers with a tag, one server after another.
-func (a *app) toolsTagged(ctx context.Context, o toolsOptions) error {
+func (a *factory) toolsTagged(ctx context.Context, o toolsOptions) error {
 	h, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (a *app) toolsTagged(ctx context.Context, o toolsOptions) error {
 }
 
 // tableWidth is where tables are cut: only on a terminal.
-func (a *app) tableWidth() int {
+func (a *factory) tableWidth() int {
 	if a.io.OutTTY {
 		return a.io.Width
 	}
@@ -159,7 +159,7 @@ func (a *app) tableWidth() int {
 }
 
 // toolMarks says in a word or two what to know before calling.
-func toolMarks(t usher.Tool) string {
+func toolMarks(t app.Tool) string {
 	hints, _ := jsonx.Get(t.Definition, "annotations")
 	is := func(key string) bool { v, _ := jsonx.Get(hints, key); return string(v) == "true" }
 	switch {
@@ -181,7 +181,7 @@ func toolSummary(def []byte) string {
 }
 
 // staleNote says that a list is only what was last known.
-func (a *app) staleNote(server string, list usher.ToolList) {
+func (a *factory) staleNote(server string, list app.ToolList) {
 	if !list.Stale {
 		return
 	}

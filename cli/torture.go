@@ -22,7 +22,7 @@ type tortureOptions struct {
 	json    bool
 }
 
-func newCmdTorture(a *app) *cobra.Command {
+func newCmdTorture(a *factory) *cobra.Command {
 	var opt tortureOptions
 	c := &cobra.Command{
 		Use: "torture", Short: "Check what usher promises, on this machine", GroupID: "run", Args: exactly(0),
@@ -70,7 +70,7 @@ func promiseList() string {
 	return b.String()
 }
 
-func (a *app) torture(ctx context.Context, opt tortureOptions) error {
+func (a *factory) torture(ctx context.Context, opt tortureOptions) error {
 	if _, ok := torture.Names()[opt.promise]; !ok && opt.promise != 0 {
 		return usagef("usher torture --help", "there is no promise %d", opt.promise)
 	}
@@ -114,7 +114,7 @@ func (a *app) torture(ctx context.Context, opt tortureOptions) error {
 }
 
 // sayCutShort says what the time did not suffice for.
-func (a *app) sayCutShort(r torture.Report, opt tortureOptions) {
+func (a *factory) sayCutShort(r torture.Report, opt tortureOptions) {
 	var short []string
 	for _, p := range r.Promises {
 		if !p.Full && p.Skipped == "" {
@@ -127,7 +127,7 @@ func (a *app) sayCutShort(r torture.Report, opt tortureOptions) {
 }
 
 // showPromise prints the outcome for one promise.
-func (a *app) showPromise(p torture.Promise) {
+func (a *factory) showPromise(p torture.Promise) {
 	word := "kept  "
 	switch {
 	case p.Skipped != "":

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newCmdUnlink(a *app) *cobra.Command {
+func newCmdUnlink(a *factory) *cobra.Command {
 	var o linkOptions
 	c := &cobra.Command{
 		Use: "unlink CLIENT…|--all", Short: "Undo usher link", GroupID: "config",
@@ -37,7 +37,7 @@ back; the rest of the file stays as it is, comments and layout included.`,
 	return c
 }
 
-func (a *app) unlinkRun(ctx context.Context, o linkOptions) error {
+func (a *factory) unlinkRun(ctx context.Context, o linkOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (a *app) unlinkRun(ctx context.Context, o linkOptions) error {
 	return a.applyLinks(w)
 }
 
-func (a *app) planUnlinks(o linkOptions) (*linking, error) {
+func (a *factory) planUnlinks(o linkOptions) (*linking, error) {
 	l, err := a.links()
 	if err != nil {
 		return nil, err

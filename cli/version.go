@@ -49,7 +49,7 @@ func (b Build) String() string {
 	return fmt.Sprintf("usher %s (%s, %s)", b.Number, b.Go, b.Platform)
 }
 
-func newCmdVersion(a *app) *cobra.Command {
+func newCmdVersion(a *factory) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "version", Short: "Show which usher this is", GroupID: "config", Args: exactly(0),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // agent is a raw client of the gateway, in either era.
@@ -29,7 +30,7 @@ type agent struct {
 func newAgent(t *testing.T, url, version, caps string) *agent {
 	t.Helper()
 	a := &agent{t: t, url: url, version: version, caps: caps}
-	if wire.Modern(version) {
+	if mcp.Stateless(version) {
 		return a
 	}
 	resp, body := a.post(t.Context(), a.message("initialize", `{"protocolVersion":"`+version+`","capabilities":`+caps+`,"clientInfo":{"name":"t","version":"1"}}`), nil)
@@ -46,11 +47,11 @@ func newAgent(t *testing.T, url, version, caps string) *agent {
 func (a *agent) message(method, params string) []byte {
 	a.next++
 	p := []byte(params)
-	if wire.Modern(a.version) {
-		p = wire.EditMeta(p, jsonx.Edit{Key: wire.MetaVersion, Value: jsonx.Quote(a.version)},
-			jsonx.Edit{Key: wire.MetaClientCaps, Value: []byte(a.caps)})
+	if mcp.Stateless(a.version) {
+		p = wire.EditMeta(p, jsonx.Edit{Key: mcp.MetaVersion, Value: jsonx.Quote(a.version)},
+			jsonx.Edit{Key: mcp.MetaClientCaps, Value: []byte(a.caps)})
 	}
-	return wire.AppendRequest(nil, wire.IntID(int64(a.next)), method, p)
+	return mcp.AppendRequest(nil, mcp.IntID(int64(a.next)), method, p)
 }
 
 // request is the HTTP request that carries a message.
@@ -69,9 +70,9 @@ func (a *agent) request(ctx context.Context, message []byte, more http.Header) *
 	if a.session != "" {
 		r.Header.Set(wire.HeaderSession, a.session)
 	}
-	if m, err := wire.Parse(message); err == nil && wire.Modern(a.version) && m.Kind() == wire.Request {
+	if m, err := mcp.Parse(message); err == nil && mcp.Stateless(a.version) && m.Kind() == mcp.KindRequest {
 		r.Header.Set(wire.HeaderMethod, m.Method)
-		if p, bad := wire.ReadParams(m.Params); bad == nil {
+		if p, bad := mcp.ReadParams(m.Params); bad == nil {
 			if name, ok := p.NameFor(m.Method); ok {
 				r.Header.Set(wire.HeaderName, wire.EncodeHeader(name))
 			}
@@ -107,19 +108,19 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 // said is what came back for one request.
 type said struct {
 	status int
-	before []wire.Message // notifications and requests before the answer
+	before []mcp.Message // notifications and requests before the answer
 	result []byte
-	err    *wire.Error
+	err    *mcp.Error
 }
 
 // do sends a request and reads the answer, be it JSON or a stream. Questions on the
 // way are answered by ask.
-func (a *agent) do(ctx context.Context, method, params string, ask func(wire.Message) string) said {
+func (a *agent) do(ctx context.Context, method, params string, ask func(mcp.Message) string) said {
 	a.t.Helper()
 	return a.read(ctx, a.request(ctx, a.message(method, params), nil), ask)
 }
 
-func (a *agent) read(ctx context.Context, r *http.Request, ask func(wire.Message) string) said {
+func (a *agent) read(ctx context.Context, r *http.Request, ask func(mcp.Message) string) said {
 	a.t.Helper()
 	resp, err := client.Do(r)
 	if err != nil {
@@ -134,15 +135,15 @@ func (a *agent) read(ctx context.Context, r *http.Request, ask func(wire.Message
 			return out
 		}
 		switch m.Kind() {
-		case wire.Response:
+		case mcp.KindResponse:
 			out.result = m.Result
 			if m.Error != nil {
-				out.err = wire.ParseError(m.Error)
+				out.err = mcp.ParseError(m.Error)
 			}
 			return out
-		case wire.Request:
+		case mcp.KindRequest:
 			out.before = append(out.before, m)
-			answer := wire.AppendResult(nil, m.ID, []byte(ask(m)))
+			answer := mcp.AppendResult(nil, m.ID, []byte(ask(m)))
 			if resp, body := a.post(ctx, answer, nil); resp.StatusCode != http.StatusAccepted {
 				a.t.Fatalf("answer: %d %s", resp.StatusCode, body)
 			}
@@ -153,10 +154,10 @@ func (a *agent) read(ctx context.Context, r *http.Request, ask func(wire.Message
 }
 
 // messages reads a JSON text or a stream.
-func (a *agent) messages(resp *http.Response) func() (wire.Message, bool) {
+func (a *agent) messages(resp *http.Response) func() (mcp.Message, bool) {
 	a.t.Helper()
-	parse := func(data []byte) wire.Message {
-		m, err := wire.Parse(data)
+	parse := func(data []byte) mcp.Message {
+		m, err := mcp.Parse(data)
 		if err != nil {
 			a.t.Fatalf("%v: %s", err, data)
 		}
@@ -164,10 +165,10 @@ func (a *agent) messages(resp *http.Response) func() (wire.Message, bool) {
 	}
 	if resp.Header.Get("Content-Type") != "text/event-stream" {
 		once := false
-		return func() (wire.Message, bool) {
+		return func() (mcp.Message, bool) {
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || once || len(body) == 0 {
-				return wire.Message{}, false
+				return mcp.Message{}, false
 			}
 			once = true
 			if body[0] != '{' {
@@ -180,11 +181,11 @@ func (a *agent) messages(resp *http.Response) func() (wire.Message, bool) {
 		a.t.Error("a stream without X-Accel-Buffering: no")
 	}
 	events := wire.NewEvents(resp.Body, 64<<20)
-	return func() (wire.Message, bool) {
+	return func() (mcp.Message, bool) {
 		for {
 			e, err := events.Next()
 			if err != nil {
-				return wire.Message{}, false
+				return mcp.Message{}, false
 			}
 			if len(e.Data) > 0 {
 				return parse(e.Data), true
@@ -194,9 +195,9 @@ func (a *agent) messages(resp *http.Response) func() (wire.Message, bool) {
 }
 
 // call calls a tool and wants a result.
-func (a *agent) call(ctx context.Context, tool, arguments string, ask func(wire.Message) string) said {
+func (a *agent) call(ctx context.Context, tool, arguments string, ask func(mcp.Message) string) said {
 	a.t.Helper()
-	out := a.do(ctx, wire.MethodToolsCall, fmt.Sprintf(`{"name":%s,"arguments":%s}`, jsonx.Quote(tool), arguments), ask)
+	out := a.do(ctx, mcp.MethodToolsCall, fmt.Sprintf(`{"name":%s,"arguments":%s}`, jsonx.Quote(tool), arguments), ask)
 	if out.err != nil || out.result == nil {
 		a.t.Fatalf("call %s: HTTP %d, %v, result %s", tool, out.status, out.err, out.result)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // answer is what a request ends with: a result, an error, or nothing when it was
@@ -14,21 +14,21 @@ import (
 type answer struct {
 	result []byte
 	more   string // members to add to the result, each with a comma before it
-	err    *wire.Error
+	err    *mcp.Error
 	none   bool
 }
 
 func failure(code int64, format string, args ...any) answer {
-	return answer{err: wire.Errorf(code, format, args...)}
+	return answer{err: mcp.Errorf(code, format, args...)}
 }
 
 // append appends the response with the given id.
-func (a *answer) append(dst []byte, id wire.ID) []byte {
+func (a *answer) append(dst []byte, id mcp.ID) []byte {
 	if a.err != nil {
 		return appendError(dst, id, a.err)
 	}
 	if a.more == "" {
-		return wire.AppendResult(dst, id, a.result)
+		return mcp.AppendResult(dst, id, a.result)
 	}
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, id.JSON()...)
@@ -39,9 +39,9 @@ func (a *answer) append(dst []byte, id wire.ID) []byte {
 
 // appendError appends an error response. One that answers nobody in particular has
 // no id.
-func appendError(dst []byte, id wire.ID, e *wire.Error) []byte {
+func appendError(dst []byte, id mcp.ID, e *mcp.Error) []byte {
 	if id.Present() && !id.Null() {
-		return wire.AppendError(dst, id, e.JSON())
+		return mcp.AppendError(dst, id, e.JSON())
 	}
 	dst = append(dst, `{"jsonrpc":"2.0","error":`...)
 	dst = append(dst, e.JSON()...)
@@ -71,9 +71,9 @@ func (a *answer) status() int {
 		return http.StatusOK
 	}
 	switch a.err.Code {
-	case wire.CodeMethodNotFound:
+	case mcp.CodeMethodNotFound:
 		return http.StatusNotFound
-	case wire.CodeHeaderMismatch, wire.CodeMissingCapability, wire.CodeUnsupportedVersion:
+	case mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedVersion:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK
@@ -83,8 +83,8 @@ func (a *answer) status() int {
 // kept.
 func cacheable(method string) bool {
 	switch method {
-	case wire.MethodDiscover, wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList,
-		wire.MethodTemplatesList, wire.MethodResourcesRead:
+	case mcp.MethodDiscover, mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList,
+		mcp.MethodTemplatesList, mcp.MethodResourcesRead:
 		return true
 	}
 	return false
@@ -107,7 +107,7 @@ type completion struct {
 const longList = 4 << 10
 
 func (c *completions) complete(endpoint, method string, result []byte) answer {
-	if len(result) < longList || !cacheable(method) || method == wire.MethodResourcesRead {
+	if len(result) < longList || !cacheable(method) || method == mcp.MethodResourcesRead {
 		return complete(method, result)
 	}
 	key := [2]string{endpoint, method}
@@ -151,7 +151,7 @@ func complete(method string, result []byte) answer {
 		}
 	}
 	if m.Err() != nil {
-		return failure(wire.CodeInternal, "the server answered with %s instead of an object", jsonx.TypeOf(result))
+		return failure(mcp.CodeInternal, "the server answered with %s instead of an object", jsonx.TypeOf(result))
 	}
 	a := answer{result: result}
 	if !typed {

@@ -8,16 +8,16 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // ask sends a question of a server to an agent of the older era and waits for the
 // answer. It goes on the stream of the request it belongs to, or on the session's.
-func (s *session) ask(ctx context.Context, out outlet, method string, params []byte) ([]byte, *wire.Error) {
+func (s *session) ask(ctx context.Context, out outlet, method string, params []byte) ([]byte, *mcp.Error) {
 	if bad := canAnswer(s.agent.Capabilities, method, params); bad != nil {
 		return nil, bad
 	}
-	reply := make(chan wire.Message, 1)
+	reply := make(chan mcp.Message, 1)
 	s.mu.Lock()
 	full := len(s.asked) >= limit.SessionQuestions
 	s.next++
@@ -27,21 +27,21 @@ func (s *session) ask(ctx context.Context, out outlet, method string, params []b
 	}
 	s.mu.Unlock()
 	if full {
-		return nil, wire.Errorf(wire.CodeInternal, "too many questions of servers wait for an answer of the client")
+		return nil, mcp.Errorf(mcp.CodeInternal, "too many questions of servers wait for an answer of the client")
 	}
 	defer func() {
 		s.mu.Lock()
 		delete(s.asked, id)
 		s.mu.Unlock()
 	}()
-	message := wire.AppendRequest(nil, wire.IntID(id), method, params)
+	message := mcp.AppendRequest(nil, mcp.IntID(id), method, params)
 	if !out.send(message) && (out == s.out || !s.out.send(message)) {
-		return nil, wire.Errorf(wire.CodeInternal, "the agent cannot be reached")
+		return nil, mcp.Errorf(mcp.CodeInternal, "the agent cannot be reached")
 	}
 	select {
 	case m := <-reply:
 		if m.Error != nil {
-			return nil, wire.ParseError(m.Error)
+			return nil, mcp.ParseError(m.Error)
 		}
 		return m.Result, nil
 	case <-ctx.Done():
@@ -52,14 +52,14 @@ func (s *session) ask(ctx context.Context, out outlet, method string, params []b
 	if cause == nil {
 		cause = errors.Join(context.Cause(s.ctx))
 	}
-	return nil, wire.Errorf(wire.CodeInternal, "%v", cause)
+	return nil, mcp.Errorf(mcp.CodeInternal, "%v", cause)
 }
 
 // takeBack tells the agent that nobody waits for its answer any more.
 func (s *session) takeBack(out outlet, id int64) {
 	params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
 	params = jsonx.AppendText(append(params, `,"reason":`...), "the server does not wait any more")
-	message := wire.AppendNotification(nil, wire.MethodNotifyCancel, append(params, '}'))
+	message := mcp.AppendNotification(nil, mcp.MethodNotifyCancel, append(params, '}'))
 	if !out.send(message) && out != s.out {
 		s.out.send(message)
 	}
@@ -67,7 +67,7 @@ func (s *session) takeBack(out outlet, id int64) {
 
 // answered hands over the agent's answer to a question. Answers to nothing are
 // dropped.
-func (s *session) answered(m wire.Message) {
+func (s *session) answered(m mcp.Message) {
 	id, ok := m.ID.Int()
 	if !ok {
 		return

@@ -6,21 +6,21 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // splitBatch takes a batch apart, which one revision has.
-func splitBatch(body []byte) ([]wire.Message, error) {
-	parts, err := wire.SplitBatch(body)
+func splitBatch(body []byte) ([]mcp.Message, error) {
+	parts, err := mcp.SplitBatch(body)
 	if err != nil {
 		return nil, err
 	}
 	if len(parts) > limit.BatchMessages {
-		return nil, wire.Errorf(wire.CodeInvalidRequest, "the batch has %d messages; at most %d are accepted", len(parts), limit.BatchMessages)
+		return nil, mcp.Errorf(mcp.CodeInvalidRequest, "the batch has %d messages; at most %d are accepted", len(parts), limit.BatchMessages)
 	}
-	messages := make([]wire.Message, len(parts))
+	messages := make([]mcp.Message, len(parts))
 	for i, part := range parts {
-		if messages[i], err = wire.Parse(part); err != nil {
+		if messages[i], err = mcp.Parse(part); err != nil {
 			return nil, err
 		}
 	}
@@ -31,7 +31,7 @@ func splitBatch(body []byte) ([]wire.Message, error) {
 type batch struct {
 	s        *session
 	p        *reply
-	requests []*wire.Message
+	requests []*mcp.Message
 	life     lifetime
 
 	mu      sync.Mutex // guards what follows
@@ -43,7 +43,7 @@ type batch struct {
 // answerBatch runs the requests of a batch, a few at once. Each takes a slot of the
 // principal until it ends, also when the client left before: the first worker has
 // the slot of the POST, and there are others as long as there are slots.
-func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []*wire.Message) {
+func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []*mcp.Message) {
 	if !g.enterWork() {
 		p.leave()
 		return
@@ -95,7 +95,7 @@ func (b *batch) work() {
 	}
 }
 
-func (b *batch) take() *wire.Message {
+func (b *batch) take() *mcp.Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.left || b.next == len(b.requests) {
@@ -106,11 +106,11 @@ func (b *batch) take() *wire.Message {
 }
 
 // add keeps an answer until all are there.
-func (b *batch) add(a answer, id wire.ID) {
+func (b *batch) add(a answer, id mcp.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.answers)+len(a.result) > limit.BatchAnswerBytes {
-		a = failure(wire.CodeInternal, "the answers to this batch are too large together; send the request alone")
+		a = failure(mcp.CodeInternal, "the answers to this batch are too large together; send the request alone")
 	}
 	b.answers = a.append(append(b.answers, ','), id)
 }

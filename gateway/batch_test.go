@@ -14,6 +14,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -29,7 +30,7 @@ type slow struct {
 
 func newSlow() *slow {
 	s := &slow{answer: []byte(`{"content":[]}`)}
-	s.do = func(ctx context.Context, _ surface.Agent, _ surface.Request) ([]byte, error) {
+	s.do = func(ctx context.Context, _ surface.Agent, _ mcp.Request) ([]byte, error) {
 		s.mu.Lock()
 		s.calls++
 		s.running++
@@ -61,7 +62,7 @@ func (s *slow) counts() (calls, top int) {
 // batchSession opens a session of the revision that has batches.
 func batchSession(t *testing.T, h http.Handler) string {
 	t.Helper()
-	body := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + wire.V20250326 + `","capabilities":{},"clientInfo":{}}}`
+	body := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + mcp.V20250326 + `","capabilities":{},"clientInfo":{}}}`
 	w := send(t, h, "POST", "/mcp", body)
 	id := w.Header().Get(wire.HeaderSession)
 	if id == "" {
@@ -86,7 +87,7 @@ func TestBatchTakesSlots(t *testing.T) {
 		defer g.Close()
 		id := batchSession(t, g.Handler())
 		w := send(t, g.Handler(), "POST", "/mcp", batchOf(90), wire.HeaderSession, id)
-		parts, err := wire.SplitBatch(last(w.Body.String()))
+		parts, err := mcp.SplitBatch(last(w.Body.String()))
 		if err != nil || len(parts) != 90 {
 			t.Errorf("%d answers, %v: %.200s", len(parts), err, w.Body)
 		}
@@ -148,8 +149,8 @@ func TestBatchIsBounded(t *testing.T) {
 		if w.Body.Len() > limit.BatchAnswerBytes+20*200 {
 			t.Errorf("the answers take %d bytes", w.Body.Len())
 		}
-		parts, err := wire.SplitBatch(last(w.Body.String()))
-		if err != nil || len(parts) != 20 || errorCode(parts[19]) != wire.CodeInternal {
+		parts, err := mcp.SplitBatch(last(w.Body.String()))
+		if err != nil || len(parts) != 20 || errorCode(parts[19]) != mcp.CodeInternal {
 			t.Errorf("%d answers, %v; the last is %.200s", len(parts), err, parts[len(parts)-1])
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -22,7 +23,7 @@ func (s *sink) WriteHeader(int)             {}
 // What the gateway itself adds to a call, without the network.
 func BenchmarkCall(b *testing.B) {
 	answer := []byte(`{"content":[{"type":"text","text":"` + string(bytes.Repeat([]byte("x"), 256)) + `"}],"resultType":"complete"}`)
-	view := &script{do: func(context.Context, surface.Agent, surface.Request) ([]byte, error) { return answer, nil }}
+	view := &script{do: func(context.Context, surface.Agent, mcp.Request) ([]byte, error) { return answer, nil }}
 	for _, bm := range []struct{ name, meta, session string }{
 		{"modern", "," + goodMeta, ""}, {"modern that can be asked", "," + askMeta, ""}, {"older", "", "s"},
 	} {
@@ -32,16 +33,16 @@ func BenchmarkCall(b *testing.B) {
 			h := g.Handler()
 			headers := http.Header{
 				"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
-				wire.HeaderVersion: {wire.Newest}, wire.HeaderMethod: {wire.MethodToolsCall}, wire.HeaderName: {"x"},
+				wire.HeaderVersion: {mcp.Latest}, wire.HeaderMethod: {mcp.MethodToolsCall}, wire.HeaderName: {"x"},
 			}
 			if bm.session != "" {
 				r := httptest.NewRequest("POST", "/mcp", bytes.NewReader([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)))
 				r.Host, r.Header = "localhost", headers.Clone()
-				r.Header.Set(wire.HeaderVersion, wire.NewestLegacy)
+				r.Header.Set(wire.HeaderVersion, mcp.LatestLegacy)
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
 				headers.Set(wire.HeaderSession, w.Header().Get(wire.HeaderSession))
-				headers.Set(wire.HeaderVersion, wire.NewestLegacy)
+				headers.Set(wire.HeaderVersion, mcp.LatestLegacy)
 			}
 			body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1,"b":"two"}` + bm.meta + `}}`)
 			r := httptest.NewRequest("POST", "/mcp", nil)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -17,7 +18,7 @@ import (
 // ends with.
 func BenchmarkCallWithToken(b *testing.B) {
 	answer := []byte(`{"content":[{"type":"text","text":"x"}],"resultType":"complete"}`)
-	view := &script{do: func(context.Context, surface.Agent, surface.Request) ([]byte, error) { return answer, nil }}
+	view := &script{do: func(context.Context, surface.Agent, mcp.Request) ([]byte, error) { return answer, nil }}
 	for name, ttl := range map[string]time.Duration{"that expires": time.Hour, "that does not expire": 0} {
 		b.Run(name, func(b *testing.B) {
 			tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
@@ -32,7 +33,7 @@ func BenchmarkCallWithToken(b *testing.B) {
 			r.Host, r.ContentLength = "localhost", int64(len(body))
 			r.Header = http.Header{
 				"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Authorization": {"Bearer " + text},
-				wire.HeaderVersion: {wire.Newest}, wire.HeaderMethod: {wire.MethodToolsCall}, wire.HeaderName: {"x"},
+				wire.HeaderVersion: {mcp.Latest}, wire.HeaderMethod: {mcp.MethodToolsCall}, wire.HeaderName: {"x"},
 			}
 			h, reader := g.Handler(), bytes.NewReader(body)
 			b.ReportAllocs()

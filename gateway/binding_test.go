@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -98,7 +99,7 @@ func TestSuspendedCallIsBoundToItsToken(t *testing.T) {
 	call := func(r replica, token, more string) []byte {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{}%s,%s}}`, more, askMeta)
 		_, _, text := r.ask(t, "POST", body, "Authorization", "Bearer "+token,
-			wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, "x")
+			wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, mcp.MethodToolsCall, wire.HeaderName, "x")
 		return last(text)
 	}
 	state := string(member(result(t, call(all[0], who["owner"], "")), "requestState"))
@@ -108,7 +109,7 @@ func TestSuspendedCallIsBoundToItsToken(t *testing.T) {
 				continue
 			}
 			got := call(r, token, `,"inputResponses":{"q1":{"v":"1"},"q2":{"v":"1"}},"requestState":`+state)
-			if errorCode(got) != wire.CodeInvalidParams {
+			if errorCode(got) != mcp.CodeInvalidParams {
 				t.Errorf("%s at replica %d: %s", name, i, got)
 			}
 		}
@@ -136,7 +137,7 @@ func TestSessionOutlivesARefresh(t *testing.T) {
 			"iat": time.Now().Unix(), "exp": time.Now().Add(ttl).Unix(), "jti": fmt.Sprint(client, scope, ttl),
 		})
 	}
-	session := helloAs(t, g.Handler(), token("one", "a b", time.Hour), wire.NewestLegacy)
+	session := helloAs(t, g.Handler(), token("one", "a b", time.Hour), mcp.LatestLegacy)
 	ping := func(token string) int {
 		return asWith(t, g.Handler(), token, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, wire.HeaderSession, session).Code
 	}
@@ -192,9 +193,9 @@ func TestForwardedStreamEndsWithItsToken(t *testing.T) {
 // Which arguments of a tool travel in headers is no news for a token that does not see
 // the tool, although another client has read the list.
 func TestHeadersOfToolsOutsideTheScope(t *testing.T) {
-	view := &script{do: func(_ context.Context, a surface.Agent, r surface.Request) ([]byte, error) {
+	view := &script{do: func(_ context.Context, a surface.Agent, r mcp.Request) ([]byte, error) {
 		switch {
-		case r.Method != wire.MethodToolsList:
+		case r.Method != mcp.MethodToolsList:
 			return []byte(`{"content":[]}`), nil
 		case len(a.Tools) > 0 || a.Principal == "eve":
 			return []byte(`{"tools":[]}`), nil
@@ -210,17 +211,17 @@ func TestHeadersOfToolsOutsideTheScope(t *testing.T) {
 			t.Fatal(err)
 		}
 		body := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + goodMeta + `}}`
-		return asWith(t, g.Handler(), text, "POST", "/mcp", body, append(more, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, method)...).Body.String()
+		return asWith(t, g.Handler(), text, "POST", "/mcp", body, append(more, wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, method)...).Body.String()
 	}
-	call(Mint{}, wire.MethodToolsList, `"cursor":"x",`)
+	call(Mint{}, mcp.MethodToolsList, `"cursor":"x",`)
 	const secret = `"name":"secret","arguments":{"region":"x"},`
-	if got := call(Mint{}, wire.MethodToolsCall, secret, wire.HeaderName, "secret"); !strings.Contains(got, "Region") {
+	if got := call(Mint{}, mcp.MethodToolsCall, secret, wire.HeaderName, "secret"); !strings.Contains(got, "Region") {
 		t.Fatalf("the header is not asked for: %s", got)
 	}
-	if got := call(Mint{Tools: []string{"a/b"}}, wire.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
+	if got := call(Mint{Tools: []string{"a/b"}}, mcp.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
 		t.Errorf("a narrow token hears of the header: %s", got)
 	}
-	if got := call(Mint{Principal: "eve"}, wire.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
+	if got := call(Mint{Principal: "eve"}, mcp.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
 		t.Errorf("another principal hears of the header: %s", got)
 	}
 }

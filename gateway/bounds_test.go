@@ -12,6 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -78,13 +79,13 @@ func TestClientDetailsAreBounded(t *testing.T) {
 	huge := `{"x":"` + strings.Repeat("x", limit.ClientDetailBytes) + `"}`
 	for _, detail := range []string{`"capabilities":` + huge, `"clientInfo":` + huge} {
 		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` + detail + `}}`
-		if w := send(t, g.Handler(), "POST", "/mcp", body); errorCode(last(w.Body.String())) != wire.CodeInvalidParams || w.Header().Get(wire.HeaderSession) != "" {
+		if w := send(t, g.Handler(), "POST", "/mcp", body); errorCode(last(w.Body.String())) != mcp.CodeInvalidParams || w.Header().Get(wire.HeaderSession) != "" {
 			t.Errorf("initialize: %d %.200s", w.Code, w.Body)
 		}
 	}
-	body := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"` + wire.MetaVersion + `":"2026-07-28","` + wire.MetaClientCaps + `":` + huge + `}}}`
-	w := send(t, g.Handler(), "POST", "/mcp", body, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodToolsList)
-	if errorCode(last(w.Body.String())) != wire.CodeInvalidParams {
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"` + mcp.MetaVersion + `":"2026-07-28","` + mcp.MetaClientCaps + `":` + huge + `}}}`
+	w := send(t, g.Handler(), "POST", "/mcp", body, wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, mcp.MethodToolsList)
+	if errorCode(last(w.Body.String())) != mcp.CodeInvalidParams {
 		t.Errorf("tools/list: %d %.200s", w.Code, w.Body)
 	}
 	if n := g.Stats().Sessions; n != 0 {
@@ -140,7 +141,7 @@ func TestSessionsHoldBoundedBytes(t *testing.T) {
 			s.out.send(message)
 		}
 		for range 4 {
-			s.tracks.begin(wire.V20251125).add(message, true)
+			s.tracks.begin(mcp.V20251125).add(message, true)
 		}
 		all = append(all, s)
 	}
@@ -162,13 +163,13 @@ func TestSessionsHoldBoundedBytes(t *testing.T) {
 // Large answers that wait for clients that do not read are bounded.
 func TestLargeAnswersAreBounded(t *testing.T) {
 	large := []byte(`{"x":"` + strings.Repeat("x", 8<<20) + `"}`)
-	g := New(&script{do: func(context.Context, surface.Agent, surface.Request) ([]byte, error) { return large, nil }}, nil)
+	g := New(&script{do: func(context.Context, surface.Agent, mcp.Request) ([]byte, error) { return large, nil }}, nil)
 	defer g.Close()
 	if got := callTool(t, g.Handler(), "x", ""); errorCode(got) != 0 {
 		t.Fatalf("one answer: %.200s", got)
 	}
 	g.held.take(localPrincipal, limit.HeldBytesPerPrincipal-4<<20) // others wait to be read
-	if got := callTool(t, g.Handler(), "x", ""); errorCode(got) != wire.CodeInternal {
+	if got := callTool(t, g.Handler(), "x", ""); errorCode(got) != mcp.CodeInternal {
 		t.Errorf("an answer without room: %.200s", got)
 	}
 	if n := g.held.size(); n != limit.HeldBytesPerPrincipal-4<<20 {

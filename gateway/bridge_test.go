@@ -10,7 +10,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 const canAll = `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`
@@ -20,7 +20,7 @@ func backends(t *testing.T) []config.Server {
 	t.Helper()
 	newHTTP, _ := httpFake(t, "newhttp", &fake.Options{Versions: versionsOf(true)})
 	oldHTTP, _ := httpFake(t, "oldhttp", &fake.Options{Versions: versionsOf(false)})
-	newStdio, _ := stdioFake(t, "newstdio", "--versions", wire.Newest)
+	newStdio, _ := stdioFake(t, "newstdio", "--versions", mcp.Latest)
 	oldStdio, _ := stdioFake(t, "oldstdio", "--versions", strings.Join(versionsOf(false), ","))
 	return []config.Server{newHTTP, oldHTTP, newStdio, oldStdio}
 }
@@ -30,20 +30,20 @@ func backends(t *testing.T) []config.Server {
 func TestEveryEraBeforeEveryEra(t *testing.T) {
 	servers := backends(t)
 	s := newStack(t, nil, servers...)
-	for _, version := range wire.Versions() {
+	for _, version := range mcp.Versions() {
 		for _, srv := range servers {
 			t.Run(version+"/"+srv.Name, func(t *testing.T) {
 				t.Parallel()
 				ctx := long(t)
 				a := newAgent(t, s.url+"/servers/"+srv.Name+"/mcp", version, canAll)
-				if got := a.do(ctx, wire.MethodToolsList, `{}`, nil); got.err != nil || !strings.Contains(string(got.result), `"name":"echo"`) {
+				if got := a.do(ctx, mcp.MethodToolsList, `{}`, nil); got.err != nil || !strings.Contains(string(got.result), `"name":"echo"`) {
 					t.Errorf("tools/list: %v %.200s", got.err, got.result)
 				}
 				got := a.call(ctx, "echo", `{"n":9007199254740993}`, nil)
 				if text(t, got.result) != `{"n":9007199254740993}` {
 					t.Errorf("echo: %s", got.result)
 				}
-				if wire.Modern(version) && wire.ResultType(got.result) != wire.ResultComplete {
+				if mcp.Stateless(version) && mcp.ResultType(got.result) != mcp.ResultComplete {
 					t.Errorf("no resultType: %s", got.result)
 				}
 				checkProgress(t, a)
@@ -62,17 +62,17 @@ func TestEveryEraBeforeEveryEra(t *testing.T) {
 type inquiry struct{ tool, method, answer, want string }
 
 var questions = []inquiry{
-	{"ask", wire.MethodElicit, `{"action":"accept","content":{"name":"Ada"}}`, `"name":"Ada"`},
-	{"sample", wire.MethodSample, `{"role":"assistant","content":{"type":"text","text":"hm"},"model":"m"}`, `"model":"m"`},
-	{"roots", wire.MethodRoots, `{"roots":[{"uri":"file:///x"}]}`, `file:///x`},
+	{"ask", mcp.MethodElicit, `{"action":"accept","content":{"name":"Ada"}}`, `"name":"Ada"`},
+	{"sample", mcp.MethodSample, `{"role":"assistant","content":{"type":"text","text":"hm"},"model":"m"}`, `"model":"m"`},
+	{"roots", mcp.MethodRoots, `{"roots":[{"uri":"file:///x"}]}`, `file:///x`},
 }
 
 // ask calls a tool that asks and answers in the way of the agent's era.
 func (a *agent) ask(ctx context.Context, q inquiry) []byte {
 	a.t.Helper()
-	if !wire.Modern(a.version) {
+	if !mcp.Stateless(a.version) {
 		asked := false
-		got := a.call(ctx, q.tool, `{}`, func(m wire.Message) string {
+		got := a.call(ctx, q.tool, `{}`, func(m mcp.Message) string {
 			asked = m.Method == q.method
 			return q.answer
 		})
@@ -92,7 +92,7 @@ func (a *agent) ask(ctx context.Context, q inquiry) []byte {
 // retry answers what a result of the modern era asks.
 func (a *agent) retry(ctx context.Context, tool string, result []byte, q inquiry) said {
 	a.t.Helper()
-	if wire.ResultType(result) != wire.ResultInputRequired {
+	if mcp.ResultType(result) != mcp.ResultInputRequired {
 		a.t.Fatalf("not input_required: %s", result)
 	}
 	requests, _ := jsonx.Get(result, "inputRequests")
@@ -107,18 +107,18 @@ func (a *agent) retry(ctx context.Context, tool string, result []byte, q inquiry
 	if state, ok := jsonx.Get(result, "requestState"); ok {
 		params = string(jsonx.Set([]byte(params), "requestState", state))
 	}
-	return a.do(ctx, wire.MethodToolsCall, params, nil)
+	return a.do(ctx, mcp.MethodToolsCall, params, nil)
 }
 
 func checkProgress(t *testing.T, a *agent) {
 	t.Helper()
-	got := a.do(long(t), wire.MethodToolsCall, `{"name":"slow","arguments":{"ms":3,"steps":3},"_meta":{"progressToken":"p-1"}}`, nil)
+	got := a.do(long(t), mcp.MethodToolsCall, `{"name":"slow","arguments":{"ms":3,"steps":3},"_meta":{"progressToken":"p-1"}}`, nil)
 	if got.err != nil || text(t, got.result) != "done" {
 		t.Fatalf("slow: %v %s", got.err, got.result)
 	}
 	last := ""
 	for _, m := range got.before {
-		if m.Method != wire.MethodNotifyProgress || jsonx.GetText(m.Params, "progressToken") != "p-1" {
+		if m.Method != mcp.MethodNotifyProgress || jsonx.GetText(m.Params, "progressToken") != "p-1" {
 			t.Errorf("before the answer: %s", m.Raw)
 		}
 		v, _ := jsonx.Get(m.Params, "progress")
@@ -133,11 +133,11 @@ func checkProgress(t *testing.T, a *agent) {
 func TestNobodyIsAskedWhoCannotAnswer(t *testing.T) {
 	servers := backends(t)
 	s := newStack(t, nil, servers...)
-	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+	for _, version := range []string{mcp.Latest, mcp.LatestLegacy} {
 		for _, srv := range servers {
 			t.Run(version+"/"+srv.Name, func(t *testing.T) {
 				a := newAgent(t, s.url+"/servers/"+srv.Name+"/mcp", version, `{}`)
-				got := a.do(long(t), wire.MethodToolsCall, `{"name":"ask","arguments":{}}`, func(m wire.Message) string {
+				got := a.do(long(t), mcp.MethodToolsCall, `{"name":"ask","arguments":{}}`, func(m mcp.Message) string {
 					t.Errorf("asked: %s", m.Raw)
 					return `{"action":"cancel"}`
 				})
@@ -153,9 +153,9 @@ func TestNobodyIsAskedWhoCannotAnswer(t *testing.T) {
 func TestMissingCapabilityPasses(t *testing.T) {
 	srv, _ := httpFake(t, "f", &fake.Options{Versions: versionsOf(true), Switches: []string{"rpc-error=-32021"}})
 	s := newStack(t, nil, srv)
-	a := newAgent(t, s.url+"/servers/f/mcp", wire.Newest, `{}`)
-	got := a.do(long(t), wire.MethodToolsCall, `{"name":"echo","arguments":{}}`, nil)
-	if got.status != http.StatusBadRequest || got.err == nil || got.err.Code != wire.CodeMissingCapability {
+	a := newAgent(t, s.url+"/servers/f/mcp", mcp.Latest, `{}`)
+	got := a.do(long(t), mcp.MethodToolsCall, `{"name":"echo","arguments":{}}`, nil)
+	if got.status != http.StatusBadRequest || got.err == nil || got.err.Code != mcp.CodeMissingCapability {
 		t.Errorf("HTTP %d, %v", got.status, got.err)
 	}
 }
@@ -165,19 +165,19 @@ func TestMissingCapabilityPasses(t *testing.T) {
 func TestURLErrorBecomesQuestion(t *testing.T) {
 	srv, f := httpFake(t, "f", &fake.Options{Versions: versionsOf(false)})
 	s := newStack(t, nil, srv)
-	a := newAgent(t, s.url+"/servers/f/mcp", wire.Newest, canAll)
+	a := newAgent(t, s.url+"/servers/f/mcp", mcp.Latest, canAll)
 	got := a.call(long(t), "urlneeded", `{}`, nil)
 	v, _ := jsonx.Path(got.result, "inputRequests", "q1", "params", "url")
 	if string(v) != `"https://example.com/sign-in"` {
 		t.Fatalf("got %s", got.result)
 	}
-	a.retry(long(t), "urlneeded", got.result, inquiry{method: wire.MethodElicit, answer: `{"action":"accept"}`})
+	a.retry(long(t), "urlneeded", got.result, inquiry{method: mcp.MethodElicit, answer: `{"action":"accept"}`})
 	calls := f.Ledger().Calls("urlneeded")
 	if len(calls) != 2 || strings.Contains(string(calls[1].Params), "requestState") {
 		t.Errorf("%d calls; the last %s", len(calls), calls[len(calls)-1].Params)
 	}
-	old := newAgent(t, s.url+"/servers/f/mcp", wire.NewestLegacy, canAll)
-	if got := old.do(long(t), wire.MethodToolsCall, `{"name":"urlneeded"}`, nil); got.err == nil || got.err.Code != wire.CodeURLElicitation {
+	old := newAgent(t, s.url+"/servers/f/mcp", mcp.LatestLegacy, canAll)
+	if got := old.do(long(t), mcp.MethodToolsCall, `{"name":"urlneeded"}`, nil); got.err == nil || got.err.Code != mcp.CodeURLElicitation {
 		t.Errorf("an agent of the same era gets %v", got.err)
 	}
 }
@@ -186,25 +186,25 @@ func TestURLErrorBecomesQuestion(t *testing.T) {
 func TestLogLevels(t *testing.T) {
 	srv, _ := httpFake(t, "f", nil)
 	s := newStack(t, nil, srv)
-	quiet := newAgent(t, s.url+"/servers/f/mcp", wire.Newest, `{}`)
+	quiet := newAgent(t, s.url+"/servers/f/mcp", mcp.Latest, `{}`)
 	if got := quiet.call(long(t), "log", `{"count":2}`, nil); len(got.before) != 0 {
 		t.Errorf("nobody asked for %v", got.before)
 	}
 	for level, want := range map[string]int{"debug": 2, "info": 2, "error": 0} {
-		params := `{"name":"log","arguments":{"count":2},"_meta":{"` + wire.MetaLogLevel + `":"` + level + `"}}`
-		got := quiet.do(long(t), wire.MethodToolsCall, params, nil)
+		params := `{"name":"log","arguments":{"count":2},"_meta":{"` + mcp.MetaLogLevel + `":"` + level + `"}}`
+		got := quiet.do(long(t), mcp.MethodToolsCall, params, nil)
 		if len(got.before) != want {
 			t.Errorf("level %s: %d messages, want %d", level, len(got.before), want)
 		}
 	}
-	old := newAgent(t, s.url+"/servers/f/mcp", wire.NewestLegacy, `{}`)
-	if got := old.do(long(t), wire.MethodSetLevel, `{"level":"info"}`, nil); got.err != nil || string(got.result) != `{}` {
+	old := newAgent(t, s.url+"/servers/f/mcp", mcp.LatestLegacy, `{}`)
+	if got := old.do(long(t), mcp.MethodSetLevel, `{"level":"info"}`, nil); got.err != nil || string(got.result) != `{}` {
 		t.Fatalf("setLevel: %v %s", got.err, got.result)
 	}
 	if got := old.call(long(t), "log", `{"count":2}`, nil); len(got.before) != 2 {
 		t.Errorf("older agent: %d messages", len(got.before))
 	}
-	if got := old.do(long(t), wire.MethodSetLevel, `{"level":"loud"}`, nil); got.err == nil || got.err.Code != wire.CodeInvalidParams {
+	if got := old.do(long(t), mcp.MethodSetLevel, `{"level":"loud"}`, nil); got.err == nil || got.err.Code != mcp.CodeInvalidParams {
 		t.Errorf("a level that is none: %v", got.err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -25,14 +26,14 @@ type waiting struct {
 
 func newWaiting() *waiting {
 	v := &waiting{script: &script{}, stop: make(chan struct{})}
-	v.do = func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
+	v.do = func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
 		v.running.Add(1)
 		defer v.running.Add(-1)
-		switch p, _ := wire.ReadParams(r.Params); p.Name {
+		switch p, _ := mcp.ReadParams(r.Params); p.Name {
 		case "stream":
-			r.OnNotification(wire.Message{Method: wire.MethodNotifyProgress, Params: []byte(`{"progressToken":1,"progress":1}`)})
+			r.OnNotification(mcp.Message{Method: mcp.MethodNotifyProgress, Params: []byte(`{"progressToken":1,"progress":1}`)})
 		case "ask":
-			_, _ = r.OnRequest(ctx, wire.MethodElicit, []byte(`{"message":"who"}`))
+			_, _ = r.OnRequest(ctx, mcp.MethodElicit, []byte(`{"message":"who"}`))
 		}
 		select {
 		case <-ctx.Done():
@@ -67,7 +68,7 @@ const legacyCallOf = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"n
 
 // modernCallOf is a stateless request and the headers that go with it.
 func modernCallOf(method, name, meta string) (body string, headers []string) {
-	headers = []string{wire.HeaderVersion, wire.Newest, wire.HeaderMethod, method}
+	headers = []string{wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, method}
 	params := `"notifications":{"toolsListChanged":true}`
 	if name != "" {
 		headers = append(headers, wire.HeaderName, name)
@@ -81,7 +82,7 @@ func modernCallOf(method, name, meta string) (body string, headers []string) {
 func openings() map[string]func(t *testing.T, h http.Handler, token string) {
 	legacy := func(tool string) func(*testing.T, http.Handler, string) {
 		return func(t *testing.T, h http.Handler, token string) {
-			asWith(t, h, token, "POST", "/mcp", fmt.Sprintf(legacyCallOf, tool), wire.HeaderSession, helloAs(t, h, token, wire.NewestLegacy))
+			asWith(t, h, token, "POST", "/mcp", fmt.Sprintf(legacyCallOf, tool), wire.HeaderSession, helloAs(t, h, token, mcp.LatestLegacy))
 		}
 	}
 	modern := func(method, tool, meta string) func(*testing.T, http.Handler, string) {
@@ -92,28 +93,28 @@ func openings() map[string]func(t *testing.T, h http.Handler, token string) {
 	}
 	return map[string]func(t *testing.T, h http.Handler, token string){
 		"the stream of a session": func(t *testing.T, h http.Handler, token string) {
-			asWith(t, h, token, "GET", "/mcp", "", wire.HeaderSession, helloAs(t, h, token, wire.NewestLegacy))
+			asWith(t, h, token, "GET", "/mcp", "", wire.HeaderSession, helloAs(t, h, token, mcp.LatestLegacy))
 		},
 		"the stream of the 2024-11-05 transport": func(t *testing.T, h http.Handler, token string) {
 			asWith(t, h, token, "GET", "/mcp", "")
 		},
-		"subscriptions/listen":              modern(wire.MethodListen, "", goodMeta),
-		"a stateless call":                  modern(wire.MethodToolsCall, "wait", goodMeta),
-		"a stateless call that streams":     modern(wire.MethodToolsCall, "stream", goodMeta),
-		"a stateless call that may suspend": modern(wire.MethodToolsCall, "wait", askMeta),
-		"a suspended call":                  modern(wire.MethodToolsCall, "ask", askMeta),
+		"subscriptions/listen":              modern(mcp.MethodListen, "", goodMeta),
+		"a stateless call":                  modern(mcp.MethodToolsCall, "wait", goodMeta),
+		"a stateless call that streams":     modern(mcp.MethodToolsCall, "stream", goodMeta),
+		"a stateless call that may suspend": modern(mcp.MethodToolsCall, "wait", askMeta),
+		"a suspended call":                  modern(mcp.MethodToolsCall, "ask", askMeta),
 		"a legacy call":                     legacy("wait"),
 		"a legacy call that streams":        legacy("stream"),
 		"a legacy call that asks":           legacy("ask"),
 		"an idle session": func(t *testing.T, h http.Handler, token string) {
-			helloAs(t, h, token, wire.NewestLegacy)
+			helloAs(t, h, token, mcp.LatestLegacy)
 		},
 		"a batch": func(t *testing.T, h http.Handler, token string) {
 			body := "[" + fmt.Sprintf(legacyCallOf, "wait") + "," + strings.Replace(fmt.Sprintf(legacyCallOf, "wait"), `"id":7`, `"id":8`, 1) + "]"
-			asWith(t, h, token, "POST", "/mcp", body, wire.HeaderSession, helloAs(t, h, token, wire.V20250326))
+			asWith(t, h, token, "POST", "/mcp", body, wire.HeaderSession, helloAs(t, h, token, mcp.V20250326))
 		},
 		"a resumed stream": func(t *testing.T, h http.Handler, token string) {
-			id := helloAs(t, h, token, wire.NewestLegacy)
+			id := helloAs(t, h, token, mcp.LatestLegacy)
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -188,7 +189,7 @@ func TestRevokedTokenEndsNothingElse(t *testing.T) {
 		kept, _, _ := NewTokens(store).Mint(t.Context(), Mint{})
 		gone, token, _ := NewTokens(store).Mint(t.Context(), Mint{})
 		for _, text := range []string{kept, gone} {
-			id := helloAs(t, g.Handler(), text, wire.NewestLegacy)
+			id := helloAs(t, g.Handler(), text, mcp.LatestLegacy)
 			go asWith(t, g.Handler(), text, "GET", "/mcp", "", wire.HeaderSession, id)
 		}
 		synctest.Wait()
@@ -214,7 +215,7 @@ func TestRevocationsAreAskedForOnce(t *testing.T) {
 			defer g.Close()
 			text, _, _ := NewTokens(store).Mint(t.Context(), Mint{})
 			for range sessions {
-				helloAs(t, g.Handler(), text, wire.NewestLegacy)
+				helloAs(t, g.Handler(), text, mcp.LatestLegacy)
 			}
 			before := store.reads()
 			time.Sleep(time.Minute + tokenPoll/2) // between two polls
@@ -317,7 +318,7 @@ func TestRevokedInFlight(t *testing.T) {
 		defer close(view.stop)
 		h := g.Handler()
 		codes := make(chan int, 2)
-		modern, headers := modernCallOf(wire.MethodToolsCall, "wait", goodMeta)
+		modern, headers := modernCallOf(mcp.MethodToolsCall, "wait", goodMeta)
 		go func() { codes <- send(t, h, "POST", "/mcp", modern, headers...).Code }()
 		id := hello(t, h)
 		go func() {

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
 // failed is the answer to a request of the modern era that a view could not fulfil.
 func (g *Gateway) failed(ctx context.Context, q *request, err error) answer {
-	var said *wire.Error
+	var said *mcp.Error
 	if errors.As(err, &said) {
 		return g.said(q, said)
 	}
@@ -22,25 +22,25 @@ func (g *Gateway) failed(ctx context.Context, q *request, err error) answer {
 		return answer{none: true}
 	}
 	p := g.views.Explain(err)
-	if p.Kind != surface.KindLogin || !asks(q.method) || !canVisit(q.agent.Capabilities) {
-		return fit(q.method, g.explain(ctx, q.end, q.agent, q.method, err))
+	if p.Kind != surface.KindLogin || !asks(q.Method) || !canVisit(q.agent.Capabilities) {
+		return fit(q.Method, g.explain(ctx, q.end, q.agent, q.Method, err))
 	}
 	l, ok := g.beginLogin(ctx, q.end, q.agent, p)
 	if !ok || l.URL == "" {
-		return fit(q.method, g.needsLogin(q.method, p, l))
+		return fit(q.Method, g.needsLogin(q.Method, p, l))
 	}
 	st := state{Kind: stateLogin, Server: p.Server, Request: q.subject()}
 	return g.inputRequired(q, st, []visit{{key: "login", url: l.URL, message: loginMessage(p, l)}})
 }
 
 // said is an error of the server in the words of the modern era.
-func (g *Gateway) said(q *request, e *wire.Error) answer {
+func (g *Gateway) said(q *request, e *mcp.Error) answer {
 	switch {
-	case e.Code == wire.CodeResourceNotFound && q.method == wire.MethodResourcesRead:
-		out := wire.Errorf(wire.CodeInvalidParams, "%s", e.Message)
+	case e.Code == mcp.CodeResourceNotFound && q.Method == mcp.MethodResourcesRead:
+		out := mcp.Errorf(mcp.CodeInvalidParams, "%s", e.Message)
 		out.Data = e.Data
 		return answer{err: out}
-	case e.Code == wire.CodeURLElicitation && asks(q.method) && canVisit(q.agent.Capabilities):
+	case e.Code == mcp.CodeURLElicitation && asks(q.Method) && canVisit(q.agent.Capabilities):
 		if visits := readVisits(e.Data); len(visits) > 0 {
 			return g.inputRequired(q, state{Kind: stateAgain, Request: q.subject()}, visits)
 		}
@@ -84,7 +84,7 @@ func (g *Gateway) inputRequired(q *request, st state, visits []visit) answer {
 // explain puts an error into words for an agent of any era: a tool call ends with a
 // result that a model can act on, everything else with an error.
 func (g *Gateway) explain(ctx context.Context, end *endpoint, a surface.Agent, method string, err error) answer {
-	var said *wire.Error
+	var said *mcp.Error
 	if errors.As(err, &said) {
 		return answer{err: said}
 	}
@@ -94,10 +94,10 @@ func (g *Gateway) explain(ctx context.Context, end *endpoint, a surface.Agent, m
 	p := g.views.Explain(err)
 	switch p.Kind {
 	case surface.KindUnknownTool, surface.KindUnknownServer:
-		return failure(wire.CodeInvalidParams, "%s", words(p))
+		return failure(mcp.CodeInvalidParams, "%s", words(p))
 	case surface.KindLogin:
 		l, _ := g.beginLogin(ctx, end, a, p)
-		if l.URL != "" && a.Version >= wire.V20251125 && !wire.Modern(a.Version) && canVisit(a.Capabilities) {
+		if l.URL != "" && a.Version >= mcp.V20251125 && !mcp.Stateless(a.Version) && canVisit(a.Capabilities) {
 			return urlElicitation(p, l)
 		}
 		return g.needsLogin(method, p, l)
@@ -119,8 +119,8 @@ func words(p surface.Problem) string {
 
 // problem is a text in the form that the method allows.
 func problem(method, text string) answer {
-	if method != wire.MethodToolsCall {
-		return failure(wire.CodeInternal, "%s", text)
+	if method != mcp.MethodToolsCall {
+		return failure(mcp.CodeInternal, "%s", text)
 	}
 	out := jsonx.AppendText([]byte(`{"content":[{"type":"text","text":`), text)
 	return answer{result: append(out, `}],"isError":true}`...)}

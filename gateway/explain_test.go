@@ -12,6 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -28,29 +29,29 @@ func TestProblems(t *testing.T) {
 		{surface.Problem{Kind: surface.KindBudget, Text: "the budget is spent", RetryAfter: 90 * time.Second}, nil, "tools/call", 0, "Try again in 1m30s", ""},
 		{surface.Problem{Kind: surface.KindChanged, Text: "blocked; usher pins accept a/b", Next: "usher pins accept a/b"}, nil, "tools/call", 0, "usher pins accept a/b.", "Next"},
 		{surface.Problem{Kind: surface.KindUnavailable, Text: "connection refused"}, nil, "tools/call", 0, "connection refused", ""},
-		{surface.Problem{Kind: surface.KindUnavailable, Text: "connection refused"}, nil, "prompts/get", wire.CodeInternal, "connection refused", "isError"},
-		{surface.Problem{Kind: surface.KindUnknownTool, Text: "no tool x", Next: "did you mean y?"}, nil, "tools/call", wire.CodeInvalidParams, "did you mean y?", ""},
-		{surface.Problem{Kind: surface.KindUnknownServer, Text: "no server x"}, nil, "tools/call", wire.CodeInvalidParams, "no server x", ""},
+		{surface.Problem{Kind: surface.KindUnavailable, Text: "connection refused"}, nil, "prompts/get", mcp.CodeInternal, "connection refused", "isError"},
+		{surface.Problem{Kind: surface.KindUnknownTool, Text: "no tool x", Next: "did you mean y?"}, nil, "tools/call", mcp.CodeInvalidParams, "did you mean y?", ""},
+		{surface.Problem{Kind: surface.KindUnknownServer, Text: "no server x"}, nil, "tools/call", mcp.CodeInvalidParams, "no server x", ""},
 		{surface.Problem{Kind: surface.KindLogin, Text: "a needs a login", Next: "run: usher login a", Server: "a"}, nil, "tools/call", 0, "run: usher login a", ""},
-		{surface.Problem{}, wire.Errorf(-32000, "own words"), "tools/call", -32000, "own words", ""},
-		{surface.Problem{}, fmt.Errorf("around: %w", wire.Errorf(wire.CodeResourceNotFound, "gone")), "resources/read", 0, "gone", ""},
+		{surface.Problem{}, mcp.Errorf(-32000, "own words"), "tools/call", -32000, "own words", ""},
+		{surface.Problem{}, fmt.Errorf("around: %w", mcp.Errorf(mcp.CodeResourceNotFound, "gone")), "resources/read", 0, "gone", ""},
 	} {
 		err := tt.err
 		if err == nil {
 			err = errScript
 		}
-		view := &script{problem: tt.problem, do: func(context.Context, surface.Agent, surface.Request) ([]byte, error) { return nil, err }}
+		view := &script{problem: tt.problem, do: func(context.Context, surface.Agent, mcp.Request) ([]byte, error) { return nil, err }}
 		g := New(view, nil)
 		h := g.Handler()
 		session := hello(t, h)
 		for era, w := range map[string]string{
 			"modern": send(t, h, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"`+tt.method+`","params":{"name":"x","uri":"x",`+goodMeta+`}}`,
-				wire.HeaderVersion, wire.Newest, wire.HeaderMethod, tt.method, wire.HeaderName, "x").Body.String(),
+				wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, tt.method, wire.HeaderName, "x").Body.String(),
 			"older": send(t, h, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"`+tt.method+`","params":{"name":"x","uri":"x"}}`, wire.HeaderSession, session).Body.String(),
 		} {
 			code := tt.code
 			if tt.method == "resources/read" { // told apart by era
-				code = map[string]int64{"modern": wire.CodeInvalidParams, "older": wire.CodeResourceNotFound}[era]
+				code = map[string]int64{"modern": mcp.CodeInvalidParams, "older": mcp.CodeResourceNotFound}[era]
 			}
 			if got := errorCode([]byte(w)); got != code || !strings.Contains(w, tt.want) || tt.absent != "" && strings.Contains(w, tt.absent) {
 				t.Errorf("%s, %s: %s", tt.problem.Kind, era, w)
@@ -86,7 +87,7 @@ func TestLoginByURL(t *testing.T) {
 		l := &logins{}
 		view := &script{problem: surface.Problem{Kind: surface.KindLogin, Server: "linear", Text: "linear needs a login"}}
 		var params []byte
-		view.do = func(_ context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
+		view.do = func(_ context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
 			params = r.Params
 			if !l.over.Load() {
 				return nil, errScript
@@ -99,7 +100,7 @@ func TestLoginByURL(t *testing.T) {
 		h := g.Handler()
 		first := result(t, callTool(t, h, "x", ""))
 		url, _ := jsonx.Path(first, "inputRequests", "login", "params", "url")
-		if wire.ResultType(first) != wire.ResultInputRequired || string(url) != `"https://login.example.com/local"` {
+		if mcp.ResultType(first) != mcp.ResultInputRequired || string(url) != `"https://login.example.com/local"` {
 			t.Fatalf("got %s", first)
 		}
 		state := string(member(first, "requestState"))
@@ -121,7 +122,7 @@ func TestLoginByURL(t *testing.T) {
 			t.Errorf("declined: %s, %d logins begun", got, l.begun)
 		}
 		got = result(t, callTool(t, h, "x", `,"inputResponses":{"login":{"action":"accept"}},"requestState":`+state))
-		if wire.ResultType(got) != wire.ResultInputRequired || l.begun != 2 {
+		if mcp.ResultType(got) != mcp.ResultInputRequired || l.begun != 2 {
 			t.Errorf("after waiting for nothing: %s", got)
 		}
 	})
@@ -130,13 +131,13 @@ func TestLoginByURL(t *testing.T) {
 // Where no URL can be shown the text says what to do, with the handle.
 func TestLoginByText(t *testing.T) {
 	view := &script{problem: surface.Problem{Kind: surface.KindLogin, Server: "linear", Text: "linear needs a login", Next: "run: usher login linear"}}
-	view.do = func(context.Context, surface.Agent, surface.Request) ([]byte, error) { return nil, errScript }
+	view.do = func(context.Context, surface.Agent, mcp.Request) ([]byte, error) { return nil, errScript }
 	for _, fail := range []error{nil, errors.New("no")} {
 		view.logins = &logins{fail: fail}
 		g := New(view, nil)
 		h := g.Handler()
 		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"`
-		modern := send(t, h, "POST", "/mcp", call+`,`+goodMeta+`}}`, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, "x").Body.String()
+		modern := send(t, h, "POST", "/mcp", call+`,`+goodMeta+`}}`, wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, mcp.MethodToolsCall, wire.HeaderName, "x").Body.String()
 		older := send(t, h, "POST", "/mcp", call+`}}`, wire.HeaderSession, hello(t, h)).Body.String()
 		wants := []string{"h-1", "https://login.example.com/local", `"isError":true`}
 		if fail != nil {
@@ -149,7 +150,7 @@ func TestLoginByText(t *testing.T) {
 		}
 		w := send(t, h, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"url":{}}},"clientInfo":{}}}`)
 		got := send(t, h, "POST", "/mcp", call+`}}`, wire.HeaderSession, w.Header().Get(wire.HeaderSession)).Body.Bytes()
-		if fail == nil && (errorCode(got) != wire.CodeURLElicitation || !strings.Contains(string(got), `"elicitationId":"h-1","url":"https://login.example.com/local"`)) {
+		if fail == nil && (errorCode(got) != mcp.CodeURLElicitation || !strings.Contains(string(got), `"elicitationId":"h-1","url":"https://login.example.com/local"`)) {
 			t.Errorf("2025-11-25: %s", got)
 		}
 		g.Close()
@@ -158,7 +159,7 @@ func TestLoginByText(t *testing.T) {
 
 // A login that needs nobody is made at once, and the agent told to go on.
 func TestLoginThatNeedsNobody(t *testing.T) {
-	view := &script{problem: surface.Problem{Kind: surface.KindLogin, Server: "a", Text: "a needs a login"}, do: func(context.Context, surface.Agent, surface.Request) ([]byte, error) {
+	view := &script{problem: surface.Problem{Kind: surface.KindLogin, Server: "a", Text: "a needs a login"}, do: func(context.Context, surface.Agent, mcp.Request) ([]byte, error) {
 		return nil, errScript
 	}}
 	view.logins = &logins{alone: true}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // The same through the joined endpoint: definitions differ in their name alone, and
@@ -25,9 +25,9 @@ func TestFidelityJoined(t *testing.T) {
 		srv, _ := httpFake(t, "f", &fake.Options{Versions: versionsOf(modern), Tools: tools})
 		other, _ := httpFake(t, "other", nil)
 		s := newStack(t, nil, srv, other)
-		for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+		for _, version := range []string{mcp.Latest, mcp.LatestLegacy} {
 			a := newAgent(t, s.url+"/direct/mcp", version, `{}`)
-			list := a.do(long(t), wire.MethodToolsList, `{}`, nil)
+			list := a.do(long(t), mcp.MethodToolsList, `{}`, nil)
 			for _, sample := range fake.Corpus() {
 				where := fmt.Sprintf("server modern %t, agent %s, %s", modern, version, sample.Name)
 				shown := shownAs(list.result, sample.Tool)

@@ -15,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Definitions and results cross the gateway to the byte, and arguments do on their
@@ -30,9 +31,9 @@ func TestFidelity(t *testing.T) {
 		}
 		srv, _ := httpFake(t, "f", &fake.Options{Versions: versionsOf(modern), Tools: tools})
 		s := newStack(t, nil, srv)
-		for _, version := range []string{wire.Newest, wire.NewestLegacy, wire.V20250326} {
+		for _, version := range []string{mcp.Latest, mcp.LatestLegacy, mcp.V20250326} {
 			a := newAgent(t, s.url+"/servers/f/mcp", version, `{}`)
-			list := a.do(long(t), wire.MethodToolsList, `{}`, nil)
+			list := a.do(long(t), mcp.MethodToolsList, `{}`, nil)
 			if list.err != nil {
 				t.Fatalf("server modern %t, agent %s: list: %v", modern, version, list.err)
 			}
@@ -130,7 +131,7 @@ func TestPrincipalsAreApart(t *testing.T) {
 	var wg sync.WaitGroup
 	for who, token := range secret {
 		for _, server := range []string{"old", "now"} {
-			for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+			for _, version := range []string{mcp.Latest, mcp.LatestLegacy} {
 				a := authorized(t, s.url+"/servers/"+server+"/mcp", version, token)
 				wg.Go(func() { hammer(t, a, who, server+version) })
 			}
@@ -150,7 +151,7 @@ func TestPrincipalsAreApart(t *testing.T) {
 func authorized(t *testing.T, url, version, token string) *agent {
 	t.Helper()
 	a := &agent{t: t, url: url, version: version, caps: `{}`, token: token}
-	if wire.Modern(version) {
+	if mcp.Stateless(version) {
 		return a
 	}
 	resp, body := a.post(t.Context(), a.message("initialize", `{"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{}}`), nil)
@@ -167,7 +168,7 @@ func hammer(t *testing.T, a *agent, who, lane string) {
 	for i := range 250 {
 		nonce := fmt.Sprintf(`{"nonce":"%s/%s/%d"}`, who, lane, i)
 		params := `{"name":"echo","arguments":` + nonce + `}`
-		resp, body := a.post(t.Context(), a.message(wire.MethodToolsCall, params), nil)
+		resp, body := a.post(t.Context(), a.message(mcp.MethodToolsCall, params), nil)
 		if resp.StatusCode != 200 {
 			t.Errorf("%s: %d %s", nonce, resp.StatusCode, body)
 			return
@@ -195,16 +196,16 @@ func TestNothingWorksForOthers(t *testing.T) {
 	alice, bob := mint(gateway.Mint{Principal: "alice"}), mint(gateway.Mint{Principal: "bob"})
 	url := s.url + "/servers/f/mcp"
 
-	session := authorized(t, url, wire.NewestLegacy, alice)
+	session := authorized(t, url, mcp.LatestLegacy, alice)
 	session.token = bob
 	if resp, _ := session.post(t.Context(), session.message("ping", `{}`), nil); resp.StatusCode != 404 {
 		t.Errorf("a session of somebody else: %d", resp.StatusCode)
 	}
-	asker := authorized(t, url, wire.Newest, alice)
+	asker := authorized(t, url, mcp.Latest, alice)
 	asker.caps = canAll
 	asked := asker.call(long(t), "ask", `{}`, nil)
 	asker.token = bob
-	if got := asker.retry(long(t), "ask", asked.result, questions[0]); got.err == nil || got.err.Code != wire.CodeInvalidParams {
+	if got := asker.retry(long(t), "ask", asked.result, questions[0]); got.err == nil || got.err.Code != mcp.CodeInvalidParams {
 		t.Errorf("a state of somebody else: %v %s", got.err, got.result)
 	}
 	asker.token = alice
@@ -215,13 +216,13 @@ func TestNothingWorksForOthers(t *testing.T) {
 		t.Errorf("twice: %s", got.result)
 	}
 
-	narrow := authorized(t, url, wire.Newest, mint(gateway.Mint{Tools: []string{"f/add"}}))
-	if got := narrow.do(long(t), wire.MethodToolsCall, `{"name":"echo","arguments":{}}`, nil); got.err == nil && !strings.Contains(string(got.result), `"isError":true`) {
+	narrow := authorized(t, url, mcp.Latest, mint(gateway.Mint{Tools: []string{"f/add"}}))
+	if got := narrow.do(long(t), mcp.MethodToolsCall, `{"name":"echo","arguments":{}}`, nil); got.err == nil && !strings.Contains(string(got.result), `"isError":true`) {
 		t.Errorf("out of scope: %s", got.result)
 	}
 	for _, token := range []string{"", "usher_x_y", "usher_0011223344556677_abc", alice[:len(alice)-1], "x" + alice} {
-		a := &agent{t: t, url: url, version: wire.Newest, caps: `{}`, token: token}
-		resp, _ := a.post(t.Context(), a.message(wire.MethodToolsList, `{}`), nil)
+		a := &agent{t: t, url: url, version: mcp.Latest, caps: `{}`, token: token}
+		resp, _ := a.post(t.Context(), a.message(mcp.MethodToolsList, `{}`), nil)
 		if resp.StatusCode != 401 || !strings.HasPrefix(resp.Header.Get("WWW-Authenticate"), "Bearer") {
 			t.Errorf("token %q: %d", token, resp.StatusCode)
 		}

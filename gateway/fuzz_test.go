@@ -9,6 +9,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -24,9 +25,9 @@ func FuzzPost(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"result":{}}`, "", "", "", "SESSION")
 	f.Add("\xff{}", "v", "m", "n", "s")
 	var method, name string
-	view := &script{do: func(_ context.Context, a surface.Agent, r surface.Request) ([]byte, error) {
-		p, _ := wire.ReadParams(r.Params)
-		if n, named := p.NameFor(r.Method); wire.Modern(a.Version) && (r.Method != method || named && n != name && n != "") {
+	view := &script{do: func(_ context.Context, a surface.Agent, r mcp.Request) ([]byte, error) {
+		p, _ := mcp.ReadParams(r.Params)
+		if n, named := p.NameFor(r.Method); mcp.Stateless(a.Version) && (r.Method != method || named && n != name && n != "") {
 			f.Errorf("a view was asked %s %q under the headers %q and %q", r.Method, n, method, name)
 		}
 		return []byte(`{}`), nil

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -35,8 +35,8 @@ func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 // onConn serves one connection within a bubble and runs f as the agent.
 func onConn(t *testing.T, opt *Options, do func(ctx context.Context, name string) string, f func(agent net.Conn)) {
 	t.Helper()
-	g := New(&script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
-		p, _ := wire.ReadParams(r.Params)
+	g := New(&script{do: func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
+		p, _ := mcp.ReadParams(r.Params)
 		return fmt.Appendf(nil, `{"content":[],"resultType":"complete","said":%q}`, do(ctx, p.Name)), ctx.Err()
 	}}, opt)
 	ours, theirs := net.Pipe()
@@ -55,7 +55,7 @@ func onConn(t *testing.T, opt *Options, do func(ctx context.Context, name string
 func ask(agent net.Conn, tool string) error {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `",` + goodMeta + `}}`
 	_, err := fmt.Fprintf(agent, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\n"+
-		"Mcp-Protocol-Version: %s\r\nMcp-Method: tools/call\r\nMcp-Name: %s\r\nContent-Length: %d\r\n\r\n%s", wire.Newest, tool, len(body), body)
+		"Mcp-Protocol-Version: %s\r\nMcp-Method: tools/call\r\nMcp-Name: %s\r\nContent-Length: %d\r\n\r\n%s", mcp.Latest, tool, len(body), body)
 	return err
 }
 

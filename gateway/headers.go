@@ -10,6 +10,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -134,7 +135,7 @@ func (g *Gateway) headerParams(ctx context.Context, e *endpoint, a surface.Agent
 	if !ask {
 		return params
 	}
-	req := surface.Request{Method: wire.MethodToolsList}
+	req := mcp.Request{Method: mcp.MethodToolsList}
 	for size := 0; size < limit.ServerListBytes; {
 		result, err := e.view.Do(ctx, a, req)
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // heldBytes counts the bytes that are held for clients that do not read or are away:
@@ -80,7 +80,7 @@ func (g *Gateway) holdAnswer(principal string, a *answer) (n int) {
 	}
 	if !g.held.take(principal, len(a.result)) {
 		g.count.limited.Add(1)
-		*a = failure(wire.CodeInternal, "too many large answers wait to be read; read them, then try again")
+		*a = failure(mcp.CodeInternal, "too many large answers wait to be read; read them, then try again")
 		return 0
 	}
 	return len(a.result)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // inbox holds the notifications of a client until they are passed on: a server that
@@ -28,12 +28,12 @@ type notice struct {
 // passedOn reports whether a notification of a client concerns servers. No revision
 // has others.
 func passedOn(method string) bool {
-	return method == wire.MethodNotifyRoots || method == wire.MethodNotifyProgress
+	return method == mcp.MethodNotifyRoots || method == mcp.MethodNotifyProgress
 }
 
 // notified takes a notification of the client. What exceeds a limit is dropped, which
 // the protocol allows: nobody waits for an answer.
-func (s *session) notified(m *wire.Message) {
+func (s *session) notified(m *mcp.Message) {
 	if !passedOn(m.Method) || len(m.Params) > limit.NotificationBytes || !s.inbox.put(m) {
 		return
 	}
@@ -43,7 +43,7 @@ func (s *session) notified(m *wire.Message) {
 }
 
 // put queues a notification and reports whether a goroutine has to be started.
-func (b *inbox) put(m *wire.Message) bool {
+func (b *inbox) put(m *mcp.Message) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := time.Now(); now.Sub(b.second) >= time.Second {

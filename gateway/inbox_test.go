@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -62,7 +63,7 @@ func TestNotificationQueueIsBounded(t *testing.T) {
 		id := batchSession(t, g.Handler())
 		synctest.Wait()
 		before := runtime.NumGoroutine()
-		flood(t, g.Handler(), id, wire.MethodNotifyRoots, 500)
+		flood(t, g.Handler(), id, mcp.MethodNotifyRoots, 500)
 		synctest.Wait()
 		if n := runtime.NumGoroutine() - before; n > 2 {
 			t.Errorf("500 notifications cost %d goroutines", n)
@@ -72,7 +73,7 @@ func TestNotificationQueueIsBounded(t *testing.T) {
 		if n := view.heard.Load(); n < limit.SessionNotifications || n > limit.SessionNotifications+1 {
 			t.Errorf("%d were passed on", n)
 		}
-		flood(t, g.Handler(), id, wire.MethodNotifyRoots, 1)
+		flood(t, g.Handler(), id, mcp.MethodNotifyRoots, 1)
 		synctest.Wait()
 		if n := view.heard.Load(); n > limit.SessionNotifications+2 || n <= limit.SessionNotifications {
 			t.Errorf("%d were passed on with the one after the flood", n)
@@ -90,7 +91,7 @@ func TestNotificationRateIsLimited(t *testing.T) {
 		id := batchSession(t, g.Handler())
 		many := func() {
 			for range 4 {
-				messages := strings.Repeat(","+notification(wire.MethodNotifyRoots), limit.SessionNotifications)
+				messages := strings.Repeat(","+notification(mcp.MethodNotifyRoots), limit.SessionNotifications)
 				send(t, g.Handler(), "POST", "/mcp", "["+messages[1:]+"]", wire.HeaderSession, id)
 				synctest.Wait()
 			}
@@ -118,7 +119,7 @@ func TestUnknownNotificationsAreDropped(t *testing.T) {
 		for i := range 5 {
 			send(t, g.Handler(), "POST", "/mcp", notification(fmt.Sprint("notifications/x", i)), wire.HeaderSession, id)
 		}
-		huge := strings.Replace(notification(wire.MethodNotifyRoots), "{}", `{"x":"`+strings.Repeat("x", limit.NotificationBytes)+`"}`, 1)
+		huge := strings.Replace(notification(mcp.MethodNotifyRoots), "{}", `{"x":"`+strings.Repeat("x", limit.NotificationBytes)+`"}`, 1)
 		send(t, g.Handler(), "POST", "/mcp", huge, wire.HeaderSession, id)
 		synctest.Wait()
 		if n := view.heard.Load(); n != 0 {

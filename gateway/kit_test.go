@@ -17,7 +17,7 @@ import (
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/upstream"
@@ -58,7 +58,7 @@ func newStack(t *testing.T, opt *gateway.Options, servers ...config.Server) *sta
 				Grace: 100 * time.Millisecond, Kill: 100 * time.Millisecond,
 			}
 		},
-		OnNotification: func(k host.Key, m wire.Message) {
+		OnNotification: func(k host.Key, m mcp.Message) {
 			s.gate.Notified(k, m)
 			s.surface.Notified(k, m)
 		},
@@ -122,8 +122,8 @@ func stdioFake(t *testing.T, name string, args ...string) (config.Server, string
 // versionsOf are the revisions of one era.
 func versionsOf(modern bool) []string {
 	var out []string
-	for _, v := range wire.Versions() {
-		if wire.Modern(v) == modern {
+	for _, v := range mcp.Versions() {
+		if mcp.Stateless(v) == modern {
 			out = append(out, v)
 		}
 	}

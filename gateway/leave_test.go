@@ -11,6 +11,7 @@ import (
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // An agent of the modern era that is killed in the middle of a call: the server
@@ -18,7 +19,7 @@ import (
 // could have been asked something.
 func TestKilledAgentCancelsStdio(t *testing.T) {
 	for _, caps := range []string{`{}`, canAll} {
-		for _, versions := range []string{wire.Newest, strings.Join(versionsOf(false), ",")} {
+		for _, versions := range []string{mcp.Latest, strings.Join(versionsOf(false), ",")} {
 			srv, ledger := stdioFake(t, "f", "--versions", versions)
 			s := newStack(t, nil, srv)
 			killMidCall(t, s, "f", caps, func(event string) {
@@ -35,11 +36,11 @@ func TestKilledAgentCancelsStdio(t *testing.T) {
 // and waits for the server to see the end. No clock is involved.
 func killMidCall(t *testing.T, s *stack, server, caps string, wait func(event string)) {
 	t.Helper()
-	a := newAgent(t, s.url+"/servers/"+server+"/mcp", wire.Newest, caps)
+	a := newAgent(t, s.url+"/servers/"+server+"/mcp", mcp.Latest, caps)
 	ctx, kill := context.WithCancel(t.Context())
 	defer kill()
 	gone := make(chan struct{})
-	request := a.request(ctx, a.message(wire.MethodToolsCall, `{"name":"slow","arguments":{"ms":600000}}`), nil)
+	request := a.request(ctx, a.message(mcp.MethodToolsCall, `{"name":"slow","arguments":{"ms":600000}}`), nil)
 	go func() {
 		defer close(gone)
 		if resp, err := client.Do(request); err == nil {
@@ -74,34 +75,34 @@ func TestListen(t *testing.T) {
 	for _, modern := range []bool{true, false} {
 		srv, f := httpFake(t, "f", &fake.Options{Versions: versionsOf(modern)})
 		s := newStack(t, nil, srv)
-		a := newAgent(t, s.url+"/servers/f/mcp", wire.Newest, `{}`)
+		a := newAgent(t, s.url+"/servers/f/mcp", mcp.Latest, `{}`)
 		a.call(long(t), "echo", `{}`, nil)
-		message := wire.AppendRequest(nil, wire.TextID("sub"), wire.MethodListen, wire.EditMeta(
+		message := mcp.AppendRequest(nil, mcp.TextID("sub"), mcp.MethodListen, wire.EditMeta(
 			[]byte(`{"notifications":{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["fake://readme"],"x":true}}`),
-			jsonx.Edit{Key: wire.MetaVersion, Value: jsonx.Quote(wire.Newest)}, jsonx.Edit{Key: wire.MetaClientCaps, Value: []byte(`{}`)}))
+			jsonx.Edit{Key: mcp.MetaVersion, Value: jsonx.Quote(mcp.Latest)}, jsonx.Edit{Key: mcp.MetaClientCaps, Value: []byte(`{}`)}))
 		resp, err := client.Do(a.request(long(t), message, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
 		read := a.messages(resp)
-		next := func() wire.Message {
+		next := func() mcp.Message {
 			t.Helper()
 			m, ok := read()
 			if !ok {
 				t.Fatal("the stream ended")
 			}
 			meta, _ := jsonx.Get(m.Params, "_meta")
-			if m.Kind() == wire.Response {
+			if m.Kind() == mcp.KindResponse {
 				meta, _ = jsonx.Get(m.Result, "_meta")
 			}
-			if jsonx.GetText(meta, wire.MetaSubscription) != "sub" {
+			if jsonx.GetText(meta, mcp.MetaSubscription) != "sub" {
 				t.Errorf("without the id: %s", m.Raw)
 			}
 			return m
 		}
 		ack := next()
-		if got, _ := jsonx.Get(ack.Params, "notifications"); ack.Method != wire.MethodNotifyListenOK ||
+		if got, _ := jsonx.Get(ack.Params, "notifications"); ack.Method != mcp.MethodNotifyListenOK ||
 			string(got) != `{"toolsListChanged":true,"resourceSubscriptions":["fake://readme"]}` {
 			t.Fatalf("first: %s", ack.Raw)
 		}
@@ -109,14 +110,14 @@ func TestListen(t *testing.T) {
 		f.SetTools(fake.DefaultTools()[:5])
 		for touched, changed := false, false; !touched || !changed; {
 			m := next()
-			touched = touched || m.Method == wire.MethodNotifyUpdated
-			changed = changed || m.Method == wire.MethodNotifyTools
+			touched = touched || m.Method == mcp.MethodNotifyUpdated
+			changed = changed || m.Method == mcp.MethodNotifyTools
 		}
 		s.gateway.Drain()
 		for ended := false; !ended; {
 			m := next()
-			ended = m.Kind() == wire.Response
-			if ended && (wire.ResultType(m.Result) != wire.ResultComplete || m.ID != wire.TextID("sub")) {
+			ended = m.Kind() == mcp.KindResponse
+			if ended && (mcp.ResultType(m.Result) != mcp.ResultComplete || m.ID != mcp.TextID("sub")) {
 				t.Errorf("ended with %s", m.Raw)
 			}
 		}
@@ -129,13 +130,13 @@ func TestListen(t *testing.T) {
 func TestListenNeedsAStream(t *testing.T) {
 	srv, _ := httpFake(t, "f", nil)
 	s := newStack(t, nil, srv)
-	a := newAgent(t, s.url+"/servers/f/mcp", wire.Newest, `{}`)
-	r := a.request(long(t), a.message(wire.MethodListen, `{"notifications":{"toolsListChanged":true}}`), header("Accept", "application/json"))
-	if got := a.read(long(t), r, nil); got.err == nil || got.err.Code != wire.CodeInvalidRequest {
+	a := newAgent(t, s.url+"/servers/f/mcp", mcp.Latest, `{}`)
+	r := a.request(long(t), a.message(mcp.MethodListen, `{"notifications":{"toolsListChanged":true}}`), header("Accept", "application/json"))
+	if got := a.read(long(t), r, nil); got.err == nil || got.err.Code != mcp.CodeInvalidRequest {
 		t.Errorf("%d %v", got.status, got.err)
 	}
 	for _, params := range []string{`{}`, `{"notifications":[]}`, `{"notifications":{"resourceSubscriptions":[1]}}`, `{"notifications":{"resourceSubscriptions":"x"}}`} {
-		if got := a.do(long(t), wire.MethodListen, params, nil); got.err == nil || got.err.Code != wire.CodeInvalidParams {
+		if got := a.do(long(t), mcp.MethodListen, params, nil); got.err == nil || got.err.Code != mcp.CodeInvalidParams {
 			t.Errorf("%s: %v", params, got.err)
 		}
 	}
@@ -145,11 +146,11 @@ func TestListenNeedsAStream(t *testing.T) {
 func TestDrain(t *testing.T) {
 	srv, f := httpFake(t, "f", nil)
 	s := newStack(t, nil, srv)
-	a := newAgent(t, s.url+"/servers/f/mcp", wire.Newest, `{}`)
-	old := newAgent(t, s.url+"/servers/f/mcp", wire.NewestLegacy, `{}`)
+	a := newAgent(t, s.url+"/servers/f/mcp", mcp.Latest, `{}`)
+	old := newAgent(t, s.url+"/servers/f/mcp", mcp.LatestLegacy, `{}`)
 	next := old.stream(long(t), nil)
 	done := make(chan string, 1)
-	request := a.request(long(t), a.message(wire.MethodToolsCall, `{"name":"slow","arguments":{"ms":300}}`), nil)
+	request := a.request(long(t), a.message(mcp.MethodToolsCall, `{"name":"slow","arguments":{"ms":300}}`), nil)
 	go func() {
 		resp, err := client.Do(request)
 		if err != nil {
@@ -172,7 +173,7 @@ func TestDrain(t *testing.T) {
 		t.Error(err)
 	}
 	s.done <- nil // for the clean-up
-	if resp, err := client.Do(a.request(long(t), a.message(wire.MethodToolsList, `{}`), nil)); err == nil {
+	if resp, err := client.Do(a.request(long(t), a.message(mcp.MethodToolsList, `{}`), nil)); err == nil {
 		resp.Body.Close()
 		t.Errorf("still served: %d", resp.StatusCode)
 	}
@@ -183,10 +184,10 @@ func TestDrainCutsOff(t *testing.T) {
 	srv, f := httpFake(t, "f", nil)
 	s := newStack(t, &gateway.Options{Grace: 50 * time.Millisecond}, srv)
 	for _, a := range []*agent{
-		newAgent(t, s.url+"/servers/f/mcp", wire.Newest, `{}`), newAgent(t, s.url+"/servers/f/mcp", wire.Newest, canAll),
-		newAgent(t, s.url+"/servers/f/mcp", wire.NewestLegacy, `{}`),
+		newAgent(t, s.url+"/servers/f/mcp", mcp.Latest, `{}`), newAgent(t, s.url+"/servers/f/mcp", mcp.Latest, canAll),
+		newAgent(t, s.url+"/servers/f/mcp", mcp.LatestLegacy, `{}`),
 	} {
-		request := a.request(long(t), a.message(wire.MethodToolsCall, `{"name":"slow","arguments":{"ms":600000}}`), nil)
+		request := a.request(long(t), a.message(mcp.MethodToolsCall, `{"name":"slow","arguments":{"ms":600000}}`), nil)
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -215,12 +216,12 @@ func TestDeadBackendHarmsNobody(t *testing.T) {
 	gone, f := httpFake(t, "gone", nil)
 	f.Set("silent")
 	s := newStack(t, nil, good, crashing, gone)
-	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+	for _, version := range []string{mcp.Latest, mcp.LatestLegacy} {
 		a := newAgent(t, s.url+"/direct/mcp", version, canAll)
 		if got := a.call(long(t), "good__echo", `{"a":1}`, nil); text(t, got.result) != `{"a":1}` {
 			t.Errorf("%s: %s", version, got.result)
 		}
-		waiting := a.request(long(t), a.message(wire.MethodToolsCall, `{"name":"good__slow","arguments":{"ms":200}}`), nil)
+		waiting := a.request(long(t), a.message(mcp.MethodToolsCall, `{"name":"good__slow","arguments":{"ms":200}}`), nil)
 		done := make(chan said, 1)
 		go func() { done <- a.read(t.Context(), waiting, nil) }()
 		crashed := a.call(long(t), "crashing__crash", `{}`, nil)
@@ -231,7 +232,7 @@ func TestDeadBackendHarmsNobody(t *testing.T) {
 			t.Errorf("%s: the other call: %v %s", version, got.err, got.result)
 		}
 		another := newAgent(t, s.url+"/direct/mcp", version, canAll)
-		if got := another.do(long(t), wire.MethodToolsList, `{}`, nil); !strings.Contains(string(got.result), "good__echo") {
+		if got := another.do(long(t), mcp.MethodToolsList, `{}`, nil); !strings.Contains(string(got.result), "good__echo") {
 			t.Errorf("%s: a new session sees %.200s", version, got.result)
 		}
 		if got := another.call(long(t), "good__echo", `{"b":1}`, nil); text(t, got.result) != `{"b":1}` {
@@ -253,15 +254,15 @@ func TestTooManyCalls(t *testing.T) {
 	}}
 	srv, f := httpFake(t, "f", &fake.Options{Tools: append(fake.DefaultTools(), held)})
 	s := newStack(t, &gateway.Options{MaxCalls: 1}, srv)
-	a := newAgent(t, s.url+"/servers/f/mcp", wire.Newest, `{}`)
+	a := newAgent(t, s.url+"/servers/f/mcp", mcp.Latest, `{}`)
 	a.call(long(t), "echo", `{}`, nil)
-	request := a.request(long(t), a.message(wire.MethodToolsCall, `{"name":"held","arguments":{}}`), nil)
+	request := a.request(long(t), a.message(mcp.MethodToolsCall, `{"name":"held","arguments":{}}`), nil)
 	done := make(chan said, 1)
 	go func() { done <- a.read(t.Context(), request, nil) }()
 	if _, err := f.Ledger().WaitFor(long(t), func(e fake.Entry) bool { return e.Event == fake.EventRequest && e.Name == "held" }); err != nil {
 		t.Fatal(err)
 	}
-	resp, _ := a.post(long(t), a.message(wire.MethodToolsList, `{}`), nil)
+	resp, _ := a.post(long(t), a.message(mcp.MethodToolsList, `{}`), nil)
 	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // postBatch serves a batch, which one revision has.
@@ -22,8 +23,8 @@ func (g *Gateway) postBatch(w http.ResponseWriter, r *http.Request, id Identity,
 
 // postLegacy serves messages of the older era: they belong to a session, and the
 // work goes on when the agent hangs up.
-func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, messages []wire.Message, batch bool) {
-	if v := r.Header.Get(wire.HeaderVersion); v != "" && !wire.Known(v) {
+func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, messages []mcp.Message, batch bool) {
+	if v := r.Header.Get(wire.HeaderVersion); v != "" && !mcp.Known(v) {
 		http.Error(w, "protocol version "+quoted(v)+" is not supported", http.StatusBadRequest)
 		return
 	}
@@ -33,7 +34,7 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity
 			return
 		}
 	}
-	if messages[0].Method == wire.MethodInitialize && !batch {
+	if messages[0].Method == mcp.MethodInitialize && !batch {
 		g.postInitialize(w, r, id, e, &messages[0])
 		return
 	}
@@ -41,14 +42,14 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity
 	if s == nil {
 		return
 	}
-	if batch && s.agent.Version != wire.V20250326 {
+	if batch && s.agent.Version != mcp.V20250326 {
 		g.unreadable(w, errors.New("batches are not part of revision "+s.agent.Version))
 		return
 	}
 	defer s.begin()()
-	var requests []*wire.Message
+	var requests []*mcp.Message
 	for i := range messages {
-		if m := &messages[i]; m.Kind() == wire.Request {
+		if m := &messages[i]; m.Kind() == mcp.KindRequest {
 			requests = append(requests, m)
 		} else {
 			s.take(m)
@@ -74,8 +75,8 @@ func quoted(s string) string {
 }
 
 // postInitialize begins a session.
-func (g *Gateway) postInitialize(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *wire.Message) {
-	if m.Kind() != wire.Request {
+func (g *Gateway) postInitialize(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *mcp.Message) {
+	if m.Kind() != mcp.KindRequest {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -114,7 +115,7 @@ func (g *Gateway) session(w http.ResponseWriter, r *http.Request, id Identity, e
 // answerOne runs a request and answers it. When the agent leaves meanwhile the
 // request goes on, and the answer is kept if there is a stream that the agent can
 // come back to.
-func (g *Gateway) answerOne(r *http.Request, s *session, p *reply, m *wire.Message) {
+func (g *Gateway) answerOne(r *http.Request, s *session, p *reply, m *mcp.Message) {
 	if !g.enterWork() {
 		p.leave()
 		return
@@ -132,7 +133,7 @@ func (g *Gateway) answerOne(r *http.Request, s *session, p *reply, m *wire.Messa
 	g.finish(s, p, m, a)
 }
 
-func (g *Gateway) finish(s *session, p *reply, m *wire.Message, a answer) {
+func (g *Gateway) finish(s *session, p *reply, m *mcp.Message, a answer) {
 	sent := true
 	if a.none {
 		p.finish(http.StatusAccepted, nil) // the agent asked for no answer

@@ -14,6 +14,7 @@ import (
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // plain sends any HTTP request and returns status and body.
@@ -42,7 +43,7 @@ func TestSessionLife(t *testing.T) {
 	other, _ := httpFake(t, "g", nil)
 	s := newStack(t, nil, srv, other)
 	url := s.url + "/servers/f/mcp"
-	a := newAgent(t, url, wire.NewestLegacy, `{}`)
+	a := newAgent(t, url, mcp.LatestLegacy, `{}`)
 	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	json := func(pairs ...string) http.Header {
 		return header(append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, pairs...)...)
@@ -97,9 +98,9 @@ func TestInitializeVersions(t *testing.T) {
 func TestBatch(t *testing.T) {
 	srv, _ := httpFake(t, "f", nil)
 	s := newStack(t, nil, srv)
-	a := newAgent(t, s.url+"/servers/f/mcp", wire.V20250326, `{}`)
+	a := newAgent(t, s.url+"/servers/f/mcp", mcp.V20250326, `{}`)
 	resp, body := a.post(long(t), []byte(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"echo","arguments":{"x":1}}}]`), nil)
-	parts, err := wire.SplitBatch(body)
+	parts, err := mcp.SplitBatch(body)
 	if resp.StatusCode != 200 || err != nil || len(parts) != 2 {
 		t.Fatalf("%d %v: %s", resp.StatusCode, err, body)
 	}
@@ -117,8 +118,8 @@ func TestLegacyCancel(t *testing.T) {
 	for _, versions := range [][]string{versionsOf(true), versionsOf(false)} {
 		srv, f := httpFake(t, "f", &fake.Options{Versions: versions})
 		s := newStack(t, nil, srv)
-		a := newAgent(t, s.url+"/servers/f/mcp", wire.NewestLegacy, `{}`)
-		message := a.message(wire.MethodToolsCall, `{"name":"slow","arguments":{"ms":60000}}`)
+		a := newAgent(t, s.url+"/servers/f/mcp", mcp.LatestLegacy, `{}`)
+		message := a.message(mcp.MethodToolsCall, `{"name":"slow","arguments":{"ms":60000}}`)
 		ended := make(chan int, 1)
 		go func() {
 			resp, err := client.Do(a.request(t.Context(), message, nil))
@@ -149,9 +150,9 @@ func TestLegacyStream(t *testing.T) {
 	for _, versions := range [][]string{versionsOf(true), versionsOf(false)} {
 		srv, f := httpFake(t, "f", &fake.Options{Versions: versions})
 		s := newStack(t, nil, srv)
-		a := newAgent(t, s.url+"/servers/f/mcp", wire.NewestLegacy, `{}`)
+		a := newAgent(t, s.url+"/servers/f/mcp", mcp.LatestLegacy, `{}`)
 		a.call(long(t), "echo", `{}`, nil)
-		if got := a.do(long(t), wire.MethodSubscribe, `{"uri":"fake://readme"}`, nil); got.err != nil {
+		if got := a.do(long(t), mcp.MethodSubscribe, `{"uri":"fake://readme"}`, nil); got.err != nil {
 			t.Fatal(got.err)
 		}
 		next := a.stream(long(t), nil)
@@ -159,11 +160,11 @@ func TestLegacyStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.SetTools(fake.DefaultTools()[:3])
-		if m := next(wire.MethodNotifyTools); m.Params != nil {
+		if m := next(mcp.MethodNotifyTools); m.Params != nil {
 			t.Errorf("list_changed with %s", m.Params)
 		}
 		stop := again(t, func() { f.Touch("fake://readme") }) // a subscription may take a moment at the server
-		if m := next(wire.MethodNotifyUpdated); jsonx.GetText(m.Params, "uri") != "fake://readme" {
+		if m := next(mcp.MethodNotifyUpdated); jsonx.GetText(m.Params, "uri") != "fake://readme" {
 			t.Errorf("updated: %s", m.Params)
 		}
 		stop()
@@ -197,7 +198,7 @@ func again(t *testing.T, do func()) (stop func()) {
 
 // stream opens the stream of a session. The returned function waits for a message
 // of a method, of any for "", or for the end of the stream.
-func (a *agent) stream(ctx context.Context, more http.Header) func(method string) wire.Message {
+func (a *agent) stream(ctx context.Context, more http.Header) func(method string) mcp.Message {
 	a.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, nil)
 	if err != nil {
@@ -217,7 +218,7 @@ func (a *agent) stream(ctx context.Context, more http.Header) func(method string
 		a.t.Fatalf("stream: %d %v", resp.StatusCode, resp.Header)
 	}
 	read := a.messages(resp)
-	return func(method string) wire.Message {
+	return func(method string) mcp.Message {
 		a.t.Helper()
 		for {
 			m, ok := read()
@@ -237,9 +238,9 @@ func (a *agent) stream(ctx context.Context, more http.Header) func(method string
 func TestResume(t *testing.T) {
 	srv, f := httpFake(t, "f", nil)
 	s := newStack(t, nil, srv)
-	a := newAgent(t, s.url+"/servers/f/mcp", wire.NewestLegacy, `{"elicitation":{}}`)
+	a := newAgent(t, s.url+"/servers/f/mcp", mcp.LatestLegacy, `{"elicitation":{}}`)
 	ctx, leave := context.WithCancel(long(t))
-	resp, err := client.Do(a.request(ctx, a.message(wire.MethodToolsCall, `{"name":"slow","arguments":{"ms":200,"steps":2},"_meta":{"progressToken":1}}`), nil))
+	resp, err := client.Do(a.request(ctx, a.message(mcp.MethodToolsCall, `{"name":"slow","arguments":{"ms":200,"steps":2},"_meta":{"progressToken":1}}`), nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,11 +262,11 @@ func TestResume(t *testing.T) {
 	leave()
 	resp.Body.Close()
 	next := a.stream(long(t), http.Header{"Last-Event-Id": {last}})
-	m := next(wire.MethodNotifyProgress)
+	m := next(mcp.MethodNotifyProgress)
 	if v, _ := jsonx.Get(m.Params, "progress"); string(v) != "2" {
 		t.Errorf("went on with %s", m.Raw)
 	}
-	if m := next(""); m.Kind() != wire.Response || text(t, m.Result) != "done" {
+	if m := next(""); m.Kind() != mcp.KindResponse || text(t, m.Result) != "done" {
 		t.Errorf("got %s", m.Raw)
 	}
 	if n := len(f.Ledger().Events(fake.EventCancelled)); n != 0 {
@@ -292,7 +293,7 @@ func TestOldSSE(t *testing.T) {
 	if err != nil || first.Type != "endpoint" || !strings.HasPrefix(string(first.Data), "/servers/f/mcp?sessionId=") {
 		t.Fatalf("%v: %+v", err, first)
 	}
-	post := func(message string) wire.Message {
+	post := func(message string) mcp.Message {
 		t.Helper()
 		if status, body := plain(t, "POST", s.url+string(first.Data), header("Content-Type", "application/json"), message); status != 202 {
 			t.Fatalf("%d %s", status, body)
@@ -301,7 +302,7 @@ func TestOldSSE(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := wire.Parse(e.Data)
+		m, err := mcp.Parse(e.Data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -25,20 +26,20 @@ const maxURIs = 1000
 // listen serves subscriptions/listen: an acknowledgement, then changes, and a
 // result when the gateway ends before the agent does.
 func (g *Gateway) listen(ctx context.Context, q *request) answer {
-	want, accepted, bad := readSubscription(q.params)
+	want, accepted, bad := readSubscription(q.Params)
 	if bad != nil {
 		return answer{err: bad}
 	}
 	back := g.limits.stream(q.agent.Principal)
 	if back == nil {
 		g.count.limited.Add(1)
-		return failure(wire.CodeInternal, "too many subscriptions at once")
+		return failure(mcp.CodeInternal, "too many subscriptions at once")
 	}
 	defer back()
 	if !q.out.streams() {
-		return failure(wire.CodeInvalidRequest, "a subscription needs a stream; Accept must allow text/event-stream")
+		return failure(mcp.CodeInvalidRequest, "a subscription needs a stream; Accept must allow text/event-stream")
 	}
-	tag := jsonx.Edit{Key: wire.MetaSubscription, Value: []byte(q.id.JSON())}
+	tag := jsonx.Edit{Key: mcp.MetaSubscription, Value: []byte(q.id.JSON())}
 	ack := wire.EditMeta(jsonx.Set(nil, "notifications", accepted), tag)
 	t := &teller{out: q.out, tag: tag}
 	want.Ready = func() { t.acknowledge(ack) }
@@ -48,7 +49,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) answer {
 	defer cancel()
 	ended := make(chan error, 1)
 	if !g.spawn(func() {
-		ended <- q.end.view.Listen(ctx, q.agent, want, func(m wire.Message) {
+		ended <- q.end.view.Listen(ctx, q.agent, want, func(m mcp.Message) {
 			if wanted(&want, m) {
 				t.tell(m)
 			}
@@ -97,15 +98,15 @@ func (t *teller) acknowledge(params []byte) {
 		return
 	}
 	t.told = true
-	t.out.send(wire.AppendNotification(nil, wire.MethodNotifyListenOK, params))
+	t.out.send(mcp.AppendNotification(nil, mcp.MethodNotifyListenOK, params))
 	for _, message := range t.held {
 		t.out.send(message)
 	}
 	t.held, t.size = nil, 0
 }
 
-func (t *teller) tell(m wire.Message) {
-	message := wire.AppendNotification(nil, m.Method, wire.EditMeta(m.Params, t.tag))
+func (t *teller) tell(m mcp.Message) {
+	message := mcp.AppendNotification(nil, m.Method, wire.EditMeta(m.Params, t.tag))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.told {
@@ -117,10 +118,10 @@ func (t *teller) tell(m wire.Message) {
 }
 
 // readSubscription reads the filter, and returns it without what is unknown.
-func readSubscription(params []byte) (want surface.Subscription, accepted []byte, bad *wire.Error) {
+func readSubscription(params []byte) (want surface.Subscription, accepted []byte, bad *mcp.Error) {
 	filter, ok := jsonx.Get(params, "notifications")
 	if !ok || jsonx.TypeOf(filter) != "object" {
-		return want, nil, wire.Errorf(wire.CodeInvalidParams, "params lack the object notifications")
+		return want, nil, mcp.Errorf(mcp.CodeInvalidParams, "params lack the object notifications")
 	}
 	accepted = []byte("{}")
 	for m := jsonx.Object(filter); m.Next(); {
@@ -147,32 +148,32 @@ func readSubscription(params []byte) (want surface.Subscription, accepted []byte
 	return want, accepted, nil
 }
 
-func readURIs(list []byte) ([]string, *wire.Error) {
+func readURIs(list []byte) ([]string, *mcp.Error) {
 	var out []string
 	e := jsonx.Array(list)
 	for e.Next() {
 		uri, ok := jsonx.StrictText(e.Value)
 		if !ok || len(out) == maxURIs {
-			return nil, wire.Errorf(wire.CodeInvalidParams, "resourceSubscriptions must be at most %d strings", maxURIs)
+			return nil, mcp.Errorf(mcp.CodeInvalidParams, "resourceSubscriptions must be at most %d strings", maxURIs)
 		}
 		out = append(out, uri)
 	}
 	if e.Err() != nil {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "resourceSubscriptions is %s, not an array", jsonx.TypeOf(list))
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "resourceSubscriptions is %s, not an array", jsonx.TypeOf(list))
 	}
 	return out, nil
 }
 
 // wanted reports whether a change is one that was subscribed to.
-func wanted(want *surface.Subscription, m wire.Message) bool {
+func wanted(want *surface.Subscription, m mcp.Message) bool {
 	switch m.Method {
-	case wire.MethodNotifyTools:
+	case mcp.MethodNotifyTools:
 		return want.Tools
-	case wire.MethodNotifyPrompts:
+	case mcp.MethodNotifyPrompts:
 		return want.Prompts
-	case wire.MethodNotifyRes:
+	case mcp.MethodNotifyRes:
 		return want.Resources
-	case wire.MethodNotifyUpdated:
+	case mcp.MethodNotifyUpdated:
 		return len(want.URIs) > 0
 	}
 	return false

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -19,12 +19,12 @@ type lateView struct {
 	hears chan struct{}
 }
 
-func (v lateView) Listen(ctx context.Context, _ surface.Agent, want surface.Subscription, on func(wire.Message)) error {
-	on(wire.Message{Method: wire.MethodNotifyTools})
+func (v lateView) Listen(ctx context.Context, _ surface.Agent, want surface.Subscription, on func(mcp.Message)) error {
+	on(mcp.Message{Method: mcp.MethodNotifyTools})
 	select {
 	case <-v.hears:
 		want.Ready()
-		on(wire.Message{Method: wire.MethodNotifyPrompts})
+		on(mcp.Message{Method: mcp.MethodNotifyPrompts})
 	case <-ctx.Done():
 	}
 	<-ctx.Done()
@@ -40,7 +40,7 @@ type said struct {
 func (*said) streams() bool { return true }
 
 func (s *said) send(message []byte) bool {
-	m, _ := wire.Parse(message)
+	m, _ := mcp.Parse(message)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.methods = append(s.methods, m.Method)
@@ -68,17 +68,17 @@ func TestListenAcknowledgesWhenHeard(t *testing.T) {
 			over := make(chan struct{})
 			go func() {
 				defer close(over)
-				g.listen(ctx, &request{end: &endpoint{view: v}, out: out, params: []byte(`{"notifications":{"toolsListChanged":true,"promptsListChanged":true}}`)})
+				g.listen(ctx, &request{end: &endpoint{view: v}, out: out, Request: mcp.Request{Params: []byte(`{"notifications":{"toolsListChanged":true,"promptsListChanged":true}}`)}})
 			}()
 			time.Sleep(ackPatience - time.Millisecond)
 			synctest.Wait()
 			if got := out.all(); len(got) > 0 {
 				t.Fatalf("said before anything is heard: %v", got)
 			}
-			want := []string{wire.MethodNotifyListenOK, wire.MethodNotifyTools}
+			want := []string{mcp.MethodNotifyListenOK, mcp.MethodNotifyTools}
 			if hears {
 				close(v.hears)
-				want = append(want, wire.MethodNotifyPrompts)
+				want = append(want, mcp.MethodNotifyPrompts)
 			} else {
 				time.Sleep(time.Millisecond)
 			}

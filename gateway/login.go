@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -63,7 +63,7 @@ func (g *Gateway) needsLogin(method string, p surface.Problem, l surface.Login) 
 
 // urlElicitation is the way of revision 2025-11-25 to send a person to a URL.
 func urlElicitation(p surface.Problem, l surface.Login) answer {
-	e := wire.Errorf(wire.CodeURLElicitation, "%s wants a login", p.Server)
+	e := mcp.Errorf(mcp.CodeURLElicitation, "%s wants a login", p.Server)
 	e.Data = append(e.Data, `{"elicitations":[{"mode":"url","elicitationId":`...)
 	e.Data = jsonx.AppendText(e.Data, l.Handle)
 	e.Data = jsonx.AppendText(append(e.Data, `,"url":`...), l.URL)
@@ -83,12 +83,12 @@ const (
 // not want to, so the call is over.
 func (g *Gateway) afterLogin(ctx context.Context, q *request, st state) (answer, bool) {
 	action := ""
-	if v, ok := jsonx.Path(q.params, "inputResponses", "login", "action"); ok {
+	if v, ok := jsonx.Path(q.Params, "inputResponses", "login", "action"); ok {
 		action, _ = jsonx.Text(v)
 	}
 	if action == "decline" || action == "cancel" {
-		a := problem(q.method, fmt.Sprintf("The user did not log in to %s, so the call was not made.", st.Server))
-		return fit(q.method, a), true
+		a := problem(q.Method, fmt.Sprintf("The user did not log in to %s, so the call was not made.", st.Server))
+		return fit(q.Method, a), true
 	}
 	deadline := time.Now().Add(loginWait)
 	for time.Now().Before(deadline) && g.views.LoginPending(ctx, q.end.view, q.agent, st.Server) {

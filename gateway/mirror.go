@@ -5,15 +5,16 @@ import (
 	"strconv"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // mismatch is the error for a header that does not say what the body says.
-func mismatch(format string, args ...any) *wire.Error {
-	return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: "+format, args...)
+func mismatch(format string, args ...any) *mcp.Error {
+	return mcp.Errorf(mcp.CodeHeaderMismatch, "header mismatch: "+format, args...)
 }
 
 // single returns the value of a header that must stand there once.
-func single(h http.Header, name string) (value string, present bool, err *wire.Error) {
+func single(h http.Header, name string) (value string, present bool, err *mcp.Error) {
 	values := h[name]
 	switch len(values) {
 	case 0:
@@ -26,7 +27,7 @@ func single(h http.Header, name string) (value string, present bool, err *wire.E
 
 // checkMirror compares method and name with their headers, so that nobody on the
 // way decides by other values than we do.
-func checkMirror(h http.Header, method string, p *wire.Params) *wire.Error {
+func checkMirror(h http.Header, method string, p *mcp.Params) *mcp.Error {
 	got, ok, err := single(h, wire.HeaderMethod)
 	switch {
 	case err != nil:
@@ -63,7 +64,7 @@ func checkMirror(h http.Header, method string, p *wire.Params) *wire.Error {
 
 // checkParams compares the annotated arguments of a tool with their headers.
 // Headers that nobody asked for are none of our business.
-func checkParams(h http.Header, arguments []byte, params []wire.HeaderParam) *wire.Error {
+func checkParams(h http.Header, arguments []byte, params []wire.HeaderParam) *mcp.Error {
 	for _, p := range params {
 		name := http.CanonicalHeaderKey(p.Header())
 		got, ok, err := single(h, name)

@@ -8,48 +8,47 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
 // request is one request of the modern era, on any transport.
 type request struct {
-	end     *endpoint
-	id      wire.ID
-	method  string
-	params  []byte
-	p       wire.Params
-	reading wire.Reading // p, as read of params
-	agent   surface.Agent
-	level   string // the least log level the agent wants to hear, empty for none
-	out     outlet
+	end *endpoint
+	id  mcp.ID
+	mcp.Request
+	p     mcp.Params // of the request's Params
+	agent surface.Agent
+	level string // the least log level the agent wants to hear, empty for none
+	out   outlet
 }
 
 // isModern tells the era of a message over HTTP: the modern one says its version in
 // every request. Whoever says it in one place only made a mistake of that era.
-func isModern(h http.Header, m *wire.Message) bool {
-	if wire.Modern(h.Get(wire.HeaderVersion)) {
+func isModern(h http.Header, m *mcp.Message) bool {
+	if mcp.Stateless(h.Get(wire.HeaderVersion)) {
 		return true
 	}
 	return saysVersion(m)
 }
 
-func saysVersion(m *wire.Message) bool {
-	_, ok := jsonx.Path(m.Params, "_meta", wire.MetaVersion)
+func saysVersion(m *mcp.Message) bool {
+	_, ok := jsonx.Path(m.Params, "_meta", mcp.MetaVersion)
 	return ok
 }
 
 // postModern serves one message of the modern era. An agent that hangs up cancels.
-func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *wire.Message, body []byte) {
+func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *mcp.Message, body []byte) {
 	switch m.Kind() {
-	case wire.Notification:
+	case mcp.KindNotification:
 		w.WriteHeader(http.StatusAccepted) // none is defined that would mean anything here
 		return
-	case wire.Response:
-		bad := wire.Errorf(wire.CodeInvalidRequest, "responses are not sent in this revision; answers go into a retry")
-		writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, wire.ID{}, bad))
+	case mcp.KindResponse:
+		bad := mcp.Errorf(mcp.CodeInvalidRequest, "responses are not sent in this revision; answers go into a retry")
+		writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, mcp.ID{}, bad))
 		return
 	}
-	q := &request{end: e, id: m.ID, method: m.Method, params: m.Params, agent: id.agent()}
+	q := &request{end: e, id: m.ID, Request: mcp.Request{Method: m.Method, Params: m.Params}, agent: id.agent()}
 	if bad := q.read(r.Header); bad != nil {
 		writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, m.ID, bad))
 		return
@@ -57,7 +56,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity
 	if g.retryElsewhere(w, r, q, body) {
 		return
 	}
-	if m.Method == wire.MethodToolsCall {
+	if m.Method == mcp.MethodToolsCall {
 		params := g.headerParams(r.Context(), e, q.agent, q.p.Name)
 		if bad := checkParams(r.Header, q.p.Arguments, params); bad != nil {
 			writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, m.ID, bad))
@@ -82,58 +81,58 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity
 
 // read looks into the params and checks everything that the revision demands of
 // every request. h is nil where there are no headers.
-func (q *request) read(h http.Header) *wire.Error {
-	p, bad := wire.ReadParams(q.params)
+func (q *request) read(h http.Header) *mcp.Error {
+	p, bad := q.ReadParams()
 	if bad != nil {
 		return bad
 	}
-	q.p, q.reading = p, wire.ReadingOf(q.params, p)
+	q.p = p
 	if p.Meta == nil {
-		return wire.Errorf(wire.CodeInvalidParams, "_meta is missing; it must carry %s and %s", wire.MetaVersion, wire.MetaClientCaps)
+		return mcp.Errorf(mcp.CodeInvalidParams, "_meta is missing; it must carry %s and %s", mcp.MetaVersion, mcp.MetaClientCaps)
 	}
 	q.readMeta()
 	version := q.agent.Version
 	if version == "" {
-		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)
+		return mcp.Errorf(mcp.CodeInvalidParams, "_meta lacks %s", mcp.MetaVersion)
 	}
 	if h != nil {
 		if bad := checkVersion(h, version); bad != nil {
 			return bad
 		}
 	}
-	if !wire.Known(version) || !wire.Modern(version) {
+	if !mcp.Known(version) || !mcp.Stateless(version) {
 		return unsupported(version)
 	}
 	if len(q.agent.Capabilities) > limit.ClientDetailBytes || len(q.agent.ClientInfo) > limit.ClientDetailBytes {
-		return wire.Errorf(wire.CodeInvalidParams, "%s or %s is larger than %d bytes", wire.MetaClientCaps, wire.MetaClientInfo, limit.ClientDetailBytes)
+		return mcp.Errorf(mcp.CodeInvalidParams, "%s or %s is larger than %d bytes", mcp.MetaClientCaps, mcp.MetaClientInfo, limit.ClientDetailBytes)
 	}
 	if jsonx.TypeOf(q.agent.Capabilities) != "object" {
-		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaClientCaps)
+		return mcp.Errorf(mcp.CodeInvalidParams, "_meta lacks %s", mcp.MetaClientCaps)
 	}
 	if h != nil {
-		return checkMirror(h, q.method, &q.p)
+		return checkMirror(h, q.Method, &q.p)
 	}
 	return nil
 }
 
 // readMeta takes over what the agent says about itself. No member is there twice,
-// see [wire.ReadParams].
+// see [mcp.ReadParams].
 func (q *request) readMeta() {
 	for m := jsonx.Object(q.p.Meta); m.Next(); {
 		switch string(m.Key) {
-		case wire.MetaVersion:
+		case mcp.MetaVersion:
 			q.agent.Version, _ = jsonx.StrictText(m.Value)
-		case wire.MetaClientCaps:
+		case mcp.MetaClientCaps:
 			q.agent.Capabilities = m.Value
-		case wire.MetaClientInfo:
+		case mcp.MetaClientInfo:
 			q.agent.ClientInfo = m.Value
-		case wire.MetaLogLevel:
+		case mcp.MetaLogLevel:
 			q.level, _ = jsonx.Text(m.Value)
 		}
 	}
 }
 
-func checkVersion(h http.Header, version string) *wire.Error {
+func checkVersion(h http.Header, version string) *mcp.Error {
 	got, ok, bad := single(h, wire.HeaderVersion)
 	switch {
 	case bad != nil:
@@ -147,32 +146,32 @@ func checkVersion(h http.Header, version string) *wire.Error {
 }
 
 // unsupported says which versions there are.
-func unsupported(version string) *wire.Error {
-	e := wire.Errorf(wire.CodeUnsupportedVersion, "protocol version %.100q is not supported", version)
+func unsupported(version string) *mcp.Error {
+	e := mcp.Errorf(mcp.CodeUnsupportedVersion, "protocol version %.100q is not supported", version)
 	e.Data = append(append([]byte(`{"supported":`), versions()...), `,"requested":`...)
 	e.Data = append(jsonx.AppendText(e.Data, version), '}')
 	return e
 }
 
-func versions() string { return `["` + strings.Join(wire.Versions(), `","`) + `"]` }
+func versions() string { return `["` + strings.Join(mcp.Versions(), `","`) + `"]` }
 
 // serveModern answers a request. ctx is the agent's: it ends when the agent leaves.
 func (g *Gateway) serveModern(ctx context.Context, q *request) answer {
 	if g.opt.Tracer == nil {
 		return g.dispatch(ctx, q)
 	}
-	return g.traced(ctx, q.method, &q.p, q.agent.Version, func(ctx context.Context) answer { return g.dispatch(ctx, q) })
+	return g.traced(ctx, q.Method, &q.p, q.agent.Version, func(ctx context.Context) answer { return g.dispatch(ctx, q) })
 }
 
 func (g *Gateway) dispatch(ctx context.Context, q *request) answer {
-	switch q.method {
-	case wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodSubscribe, wire.MethodUnsubscribe:
-		return failure(wire.CodeMethodNotFound, "%s is not part of revision %s", q.method, q.agent.Version)
-	case wire.MethodElicit, wire.MethodSample, wire.MethodRoots:
-		return failure(wire.CodeMethodNotFound, "%s is no method of a server", q.method)
-	case wire.MethodDiscover:
+	switch q.Method {
+	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
+		return failure(mcp.CodeMethodNotFound, "%s is not part of revision %s", q.Method, q.agent.Version)
+	case mcp.MethodElicit, mcp.MethodSample, mcp.MethodRoots:
+		return failure(mcp.CodeMethodNotFound, "%s is no method of a server", q.Method)
+	case mcp.MethodDiscover:
 		return g.discover(ctx, q)
-	case wire.MethodListen:
+	case mcp.MethodListen:
 		return g.listen(ctx, q)
 	}
 	return g.run(ctx, q)
@@ -182,7 +181,7 @@ func (g *Gateway) dispatch(ctx context.Context, q *request) answer {
 func (g *Gateway) discover(ctx context.Context, q *request) answer {
 	info, err := q.end.view.Info(ctx, q.agent)
 	if err != nil {
-		return g.explain(ctx, q.end, q.agent, q.method, err)
+		return g.explain(ctx, q.end, q.agent, q.Method, err)
 	}
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions()...)
 	out = append(append(out, `,"capabilities":`...), info.Capabilities...)
@@ -190,6 +189,6 @@ func (g *Gateway) discover(ctx context.Context, q *request) answer {
 		out = jsonx.AppendText(append(out, `,"instructions":`...), info.Instructions)
 	}
 	out = appendFreshness(out, info.TTL.Milliseconds(), info.Public)
-	out = append(append(append(out, `,"_meta":{"`+wire.MetaServerInfo+`":`...), info.Server...), "}}"...)
+	out = append(append(append(out, `,"_meta":{"`+mcp.MetaServerInfo+`":`...), info.Server...), "}}"...)
 	return answer{result: out}
 }

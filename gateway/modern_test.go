@@ -13,10 +13,11 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
-const goodMeta = `"_meta":{"` + wire.MetaVersion + `":"2026-07-28","` + wire.MetaClientCaps + `":{}}`
+const goodMeta = `"_meta":{"` + mcp.MetaVersion + `":"2026-07-28","` + mcp.MetaClientCaps + `":{}}`
 
 // send posts a body to a gateway with headers given as pairs.
 func send(t *testing.T, h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
@@ -40,14 +41,14 @@ func send(t *testing.T, h http.Handler, method, path, body string, headers ...st
 // The codes and statuses that the revision names for each mistake.
 func TestModernMistakes(t *testing.T) {
 	tools := `{"tools":[{"name":"run","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"dry":{"type":"boolean","x-mcp-header":"Dry"}}}}]}`
-	view := &script{do: func(_ context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
+	view := &script{do: func(_ context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
 		switch r.Method {
-		case wire.MethodToolsList:
+		case mcp.MethodToolsList:
 			return []byte(tools), nil
-		case wire.MethodToolsCall, wire.MethodResourcesRead, wire.MethodPromptsGet:
+		case mcp.MethodToolsCall, mcp.MethodResourcesRead, mcp.MethodPromptsGet:
 			return []byte(`{"resultType":"complete"}`), nil
 		}
-		return nil, wire.Errorf(wire.CodeMethodNotFound, "no %s", r.Method)
+		return nil, mcp.Errorf(mcp.CodeMethodNotFound, "no %s", r.Method)
 	}}
 	g := New(view, nil)
 	defer g.Close()
@@ -68,56 +69,56 @@ func TestModernMistakes(t *testing.T) {
 		status  int
 		code    int64 // 0: a result
 	}{
-		{"no meta", list(`{}`), []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidParams},
-		{"no params", `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidParams},
-		{"meta is null", list(`{"_meta":null}`), []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidParams},
-		{"meta is no object", list(`{"_meta":3}`), []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidParams},
-		{"no version", list(`{"_meta":{"` + wire.MetaClientCaps + `":{}}}`), []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidParams},
-		{"no capabilities", list(`{"_meta":{"` + wire.MetaVersion + `":"2026-07-28"}}`), []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidParams},
-		{"capabilities are no object", list(`{"_meta":{"` + wire.MetaVersion + `":"2026-07-28","` + wire.MetaClientCaps + `":[]}}`), []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidParams},
-		{"version twice", list(`{"_meta":{"` + wire.MetaVersion + `":"2026-07-28","` + wire.MetaVersion + `":"2026-07-28","` + wire.MetaClientCaps + `":{}}}`), []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidParams},
-		{"no version header", list(`{` + goodMeta + `}`), []string{m, "tools/list"}, 400, wire.CodeHeaderMismatch},
-		{"other version header", list(`{` + goodMeta + `}`), []string{v, "2025-11-25", m, "tools/list"}, 400, wire.CodeHeaderMismatch},
-		{"two version headers", list(`{` + goodMeta + `}`), []string{v, now, v, now, m, "tools/list"}, 400, wire.CodeHeaderMismatch},
-		{"unknown version", list(strings.ReplaceAll(`{`+goodMeta+`}`, now, "v999")), []string{v, "v999", m, "tools/list"}, 400, wire.CodeUnsupportedVersion},
-		{"older version in the new way", list(strings.ReplaceAll(`{`+goodMeta+`}`, now, "2025-11-25")), []string{v, "2025-11-25", m, "tools/list"}, 400, wire.CodeUnsupportedVersion},
-		{"no method header", list(`{` + goodMeta + `}`), []string{v, now}, 400, wire.CodeHeaderMismatch},
-		{"other method header", list(`{` + goodMeta + `}`), []string{v, now, m, "prompts/list"}, 400, wire.CodeHeaderMismatch},
-		{"method header in capitals", list(`{` + goodMeta + `}`), []string{v, now, m, "TOOLS/LIST"}, 400, wire.CodeHeaderMismatch},
-		{"two method headers", list(`{` + goodMeta + `}`), []string{v, now, m, "tools/list", m, "tools/call"}, 400, wire.CodeHeaderMismatch},
+		{"no meta", list(`{}`), []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidParams},
+		{"no params", `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidParams},
+		{"meta is null", list(`{"_meta":null}`), []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidParams},
+		{"meta is no object", list(`{"_meta":3}`), []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidParams},
+		{"no version", list(`{"_meta":{"` + mcp.MetaClientCaps + `":{}}}`), []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidParams},
+		{"no capabilities", list(`{"_meta":{"` + mcp.MetaVersion + `":"2026-07-28"}}`), []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidParams},
+		{"capabilities are no object", list(`{"_meta":{"` + mcp.MetaVersion + `":"2026-07-28","` + mcp.MetaClientCaps + `":[]}}`), []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidParams},
+		{"version twice", list(`{"_meta":{"` + mcp.MetaVersion + `":"2026-07-28","` + mcp.MetaVersion + `":"2026-07-28","` + mcp.MetaClientCaps + `":{}}}`), []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidParams},
+		{"no version header", list(`{` + goodMeta + `}`), []string{m, "tools/list"}, 400, mcp.CodeHeaderMismatch},
+		{"other version header", list(`{` + goodMeta + `}`), []string{v, "2025-11-25", m, "tools/list"}, 400, mcp.CodeHeaderMismatch},
+		{"two version headers", list(`{` + goodMeta + `}`), []string{v, now, v, now, m, "tools/list"}, 400, mcp.CodeHeaderMismatch},
+		{"unknown version", list(strings.ReplaceAll(`{`+goodMeta+`}`, now, "v999")), []string{v, "v999", m, "tools/list"}, 400, mcp.CodeUnsupportedVersion},
+		{"older version in the new way", list(strings.ReplaceAll(`{`+goodMeta+`}`, now, "2025-11-25")), []string{v, "2025-11-25", m, "tools/list"}, 400, mcp.CodeUnsupportedVersion},
+		{"no method header", list(`{` + goodMeta + `}`), []string{v, now}, 400, mcp.CodeHeaderMismatch},
+		{"other method header", list(`{` + goodMeta + `}`), []string{v, now, m, "prompts/list"}, 400, mcp.CodeHeaderMismatch},
+		{"method header in capitals", list(`{` + goodMeta + `}`), []string{v, now, m, "TOOLS/LIST"}, 400, mcp.CodeHeaderMismatch},
+		{"two method headers", list(`{` + goodMeta + `}`), []string{v, now, m, "tools/list", m, "tools/call"}, 400, mcp.CodeHeaderMismatch},
 		{"all is well", list(`{` + goodMeta + `}`), []string{v, now, m, "tools/list"}, 200, 0},
-		{"removed method", `{"jsonrpc":"2.0","id":7,"method":"initialize","params":{` + goodMeta + `}}`, []string{v, now, m, "initialize"}, 404, wire.CodeMethodNotFound},
-		{"removed ping", `{"jsonrpc":"2.0","id":7,"method":"ping","params":{` + goodMeta + `}}`, []string{v, now, m, "ping"}, 404, wire.CodeMethodNotFound},
-		{"removed setLevel", `{"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{"level":"info",` + goodMeta + `}}`, []string{v, now, m, "logging/setLevel"}, 404, wire.CodeMethodNotFound},
-		{"removed subscribe", `{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":"x",` + goodMeta + `}}`, []string{v, now, m, "resources/subscribe"}, 404, wire.CodeMethodNotFound},
-		{"unknown method", `{"jsonrpc":"2.0","id":7,"method":"x/y","params":{` + goodMeta + `}}`, []string{v, now, m, "x/y"}, 404, wire.CodeMethodNotFound},
-		{"question to a server", `{"jsonrpc":"2.0","id":7,"method":"roots/list","params":{` + goodMeta + `}}`, []string{v, now, m, "roots/list"}, 404, wire.CodeMethodNotFound},
-		{"no name header", call("a", `{}`), []string{v, now, m, "tools/call"}, 400, wire.CodeHeaderMismatch},
-		{"other name header", call("a", `{}`), []string{v, now, m, "tools/call", n, "b"}, 400, wire.CodeHeaderMismatch},
+		{"removed method", `{"jsonrpc":"2.0","id":7,"method":"initialize","params":{` + goodMeta + `}}`, []string{v, now, m, "initialize"}, 404, mcp.CodeMethodNotFound},
+		{"removed ping", `{"jsonrpc":"2.0","id":7,"method":"ping","params":{` + goodMeta + `}}`, []string{v, now, m, "ping"}, 404, mcp.CodeMethodNotFound},
+		{"removed setLevel", `{"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{"level":"info",` + goodMeta + `}}`, []string{v, now, m, "logging/setLevel"}, 404, mcp.CodeMethodNotFound},
+		{"removed subscribe", `{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":"x",` + goodMeta + `}}`, []string{v, now, m, "resources/subscribe"}, 404, mcp.CodeMethodNotFound},
+		{"unknown method", `{"jsonrpc":"2.0","id":7,"method":"x/y","params":{` + goodMeta + `}}`, []string{v, now, m, "x/y"}, 404, mcp.CodeMethodNotFound},
+		{"question to a server", `{"jsonrpc":"2.0","id":7,"method":"roots/list","params":{` + goodMeta + `}}`, []string{v, now, m, "roots/list"}, 404, mcp.CodeMethodNotFound},
+		{"no name header", call("a", `{}`), []string{v, now, m, "tools/call"}, 400, mcp.CodeHeaderMismatch},
+		{"other name header", call("a", `{}`), []string{v, now, m, "tools/call", n, "b"}, 400, mcp.CodeHeaderMismatch},
 		{"name header", call("a", `{}`), []string{v, now, m, "tools/call", n, "a"}, 200, 0},
 		{"encoded name header", call("größe", `{}`), []string{v, now, m, "tools/call", n, wire.EncodeHeader("größe")}, 200, 0},
 		{"name header as it is", call("größe", `{}`), []string{v, now, m, "tools/call", n, "größe"}, 200, 0},
-		{"broken encoding", call("a", `{}`), []string{v, now, m, "tools/call", n, "=?base64?YQ?="}, 400, wire.CodeHeaderMismatch},
+		{"broken encoding", call("a", `{}`), []string{v, now, m, "tools/call", n, "=?base64?YQ?="}, 400, mcp.CodeHeaderMismatch},
 		{"uri header", `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"file:///ä",` + goodMeta + `}}`, []string{v, now, m, "resources/read", n, wire.EncodeHeader("file:///ä")}, 200, 0},
-		{"other uri header", `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"file:///a",` + goodMeta + `}}`, []string{v, now, m, "resources/read", n, "file:///b"}, 400, wire.CodeHeaderMismatch},
+		{"other uri header", `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"file:///a",` + goodMeta + `}}`, []string{v, now, m, "resources/read", n, "file:///b"}, 400, mcp.CodeHeaderMismatch},
 		{"param headers", call("run", `{"region":"eu","n":42,"dry":true}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", "eu", "Mcp-Param-N", "42", "Mcp-Param-Dry", "true"}, 200, 0},
 		{"param header as a number", call("run", `{"n":42}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-N", "42.0"}, 200, 0},
-		{"param header missing", call("run", `{"region":"eu"}`), []string{v, now, m, "tools/call", n, "run"}, 400, wire.CodeHeaderMismatch},
-		{"param header too much", call("run", `{}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", "eu"}, 400, wire.CodeHeaderMismatch},
+		{"param header missing", call("run", `{"region":"eu"}`), []string{v, now, m, "tools/call", n, "run"}, 400, mcp.CodeHeaderMismatch},
+		{"param header too much", call("run", `{}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", "eu"}, 400, mcp.CodeHeaderMismatch},
 		{"param is null", call("run", `{"region":null}`), []string{v, now, m, "tools/call", n, "run"}, 200, 0},
-		{"other param header", call("run", `{"region":"eu"}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", "us"}, 400, wire.CodeHeaderMismatch},
-		{"other number", call("run", `{"n":42}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-N", "43"}, 400, wire.CodeHeaderMismatch},
-		{"string that looks like the same number", call("run", `{"region":"1.0"}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", "1"}, 400, wire.CodeHeaderMismatch},
-		{"param header not encoded", call("run", `{"region":"ä"}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", "ä"}, 400, wire.CodeHeaderMismatch},
+		{"other param header", call("run", `{"region":"eu"}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", "us"}, 400, mcp.CodeHeaderMismatch},
+		{"other number", call("run", `{"n":42}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-N", "43"}, 400, mcp.CodeHeaderMismatch},
+		{"string that looks like the same number", call("run", `{"region":"1.0"}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", "1"}, 400, mcp.CodeHeaderMismatch},
+		{"param header not encoded", call("run", `{"region":"ä"}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", "ä"}, 400, mcp.CodeHeaderMismatch},
 		{"param header encoded", call("run", `{"region":"ä"}`), []string{v, now, m, "tools/call", n, "run", "Mcp-Param-Region", wire.EncodeHeader("ä")}, 200, 0},
 		{"param header nobody asked for", call("a", `{}`), []string{v, now, m, "tools/call", n, "a", "Mcp-Param-Region", "eu"}, 200, 0},
-		{"name twice", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","name":"b",` + goodMeta + `}}`, []string{v, now, m, "tools/call", n, "a"}, 400, wire.CodeInvalidParams},
-		{"lookalike of name", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","Name":"b",` + goodMeta + `}}`, []string{v, now, m, "tools/call", n, "a"}, 400, wire.CodeInvalidParams},
-		{"method twice", `{"jsonrpc":"2.0","id":7,"method":"tools/list","method":"tools/call","params":{` + goodMeta + `}}`, []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidRequest},
-		{"lookalike of method", `{"jsonrpc":"2.0","id":7,"method":"tools/list","Method":"tools/call","params":{` + goodMeta + `}}`, []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidRequest},
-		{"no JSON", `{"jsonrpc":`, []string{v, now}, 400, wire.CodeParse},
-		{"id is null", `{"jsonrpc":"2.0","id":null,"method":"tools/list","params":{` + goodMeta + `}}`, []string{v, now, m, "tools/list"}, 400, wire.CodeInvalidRequest},
-		{"response", `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{v, now}, 400, wire.CodeInvalidRequest},
+		{"name twice", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","name":"b",` + goodMeta + `}}`, []string{v, now, m, "tools/call", n, "a"}, 400, mcp.CodeInvalidParams},
+		{"lookalike of name", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","Name":"b",` + goodMeta + `}}`, []string{v, now, m, "tools/call", n, "a"}, 400, mcp.CodeInvalidParams},
+		{"method twice", `{"jsonrpc":"2.0","id":7,"method":"tools/list","method":"tools/call","params":{` + goodMeta + `}}`, []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidRequest},
+		{"lookalike of method", `{"jsonrpc":"2.0","id":7,"method":"tools/list","Method":"tools/call","params":{` + goodMeta + `}}`, []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidRequest},
+		{"no JSON", `{"jsonrpc":`, []string{v, now}, 400, mcp.CodeParse},
+		{"id is null", `{"jsonrpc":"2.0","id":null,"method":"tools/list","params":{` + goodMeta + `}}`, []string{v, now, m, "tools/list"}, 400, mcp.CodeInvalidRequest},
+		{"response", `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{v, now}, 400, mcp.CodeInvalidRequest},
 		{"batch", `[` + list(`{`+goodMeta+`}`) + `]`, []string{v, now, m, "tools/list"}, 400, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestModernMistakes(t *testing.T) {
 			}
 			code := int64(0)
 			if e, ok := jsonx.Get(w.Body.Bytes(), "error"); ok {
-				code = wire.ParseError(e).Code
+				code = mcp.ParseError(e).Code
 			}
 			if code != tt.code {
 				t.Errorf("code %d, want %d: %s", code, tt.code, w.Body)
@@ -145,7 +146,7 @@ func TestModernHasOnlyPost(t *testing.T) {
 	g := New(&script{}, nil)
 	defer g.Close()
 	for _, method := range []string{"GET", "DELETE"} {
-		w := send(t, g.Handler(), method, "/mcp", "", wire.HeaderVersion, wire.Newest)
+		w := send(t, g.Handler(), method, "/mcp", "", wire.HeaderVersion, mcp.Latest)
 		if w.Code != 405 || w.Header().Get("Allow") != "POST" {
 			t.Errorf("%s: %d, Allow %q", method, w.Code, w.Header().Get("Allow"))
 		}
@@ -153,7 +154,7 @@ func TestModernHasOnlyPost(t *testing.T) {
 	if w := send(t, g.Handler(), "PUT", "/mcp", ""); w.Code != 405 {
 		t.Errorf("PUT: %d", w.Code)
 	}
-	w := send(t, g.Handler(), "POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, wire.HeaderVersion, wire.Newest)
+	w := send(t, g.Handler(), "POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, wire.HeaderVersion, mcp.Latest)
 	if w.Code != 202 || w.Body.Len() != 0 {
 		t.Errorf("notification: %d %s", w.Code, w.Body)
 	}
@@ -163,7 +164,7 @@ func TestDiscover(t *testing.T) {
 	g := New(&script{}, nil)
 	defer g.Close()
 	w := send(t, g.Handler(), "POST", "/mcp", `{"jsonrpc":"2.0","id":"a","method":"server/discover","params":{`+goodMeta+`}}`,
-		wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodDiscover)
+		wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, mcp.MethodDiscover)
 	want := `{"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],` +
 		`"capabilities":{"tools":{}},"instructions":"be kind","ttlMs":1000,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}`
 	if diff := cmp.Diff(want, w.Body.String()); diff != "" {
@@ -187,7 +188,7 @@ func TestComplete(t *testing.T) {
 		{"resources/read", `{"contents":[]}`, `{"contents":[],"resultType":"complete","ttlMs":0,"cacheScope":"private"}`},
 	} {
 		a := complete(tt.method, []byte(strings.TrimRight(tt.result, " ")))
-		got := a.append(nil, wire.IntID(1))
+		got := a.append(nil, mcp.IntID(1))
 		result, _ := jsonx.Get(got, "result")
 		if string(result) != strings.TrimLeft(tt.want, " ") || jsonx.Valid(got) != nil {
 			t.Errorf("%s %s:\n got %s\nwant %s", tt.method, tt.result, result, tt.want)

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // The transport of revision 2024-11-05: a GET opens a stream that names a URL, and
@@ -32,7 +32,7 @@ func (g *Gateway) getOld(w http.ResponseWriter, r *http.Request, id Identity, e 
 }
 
 // postOld takes messages whose answers go to the stream.
-func (g *Gateway) postOld(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, name string, messages []wire.Message) {
+func (g *Gateway) postOld(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, name string, messages []mcp.Message) {
 	s := g.sessions.find(name, id, e)
 	if s == nil || !s.old {
 		http.Error(w, "there is no such session", http.StatusNotFound)
@@ -41,7 +41,7 @@ func (g *Gateway) postOld(w http.ResponseWriter, r *http.Request, id Identity, e
 	life := lifetimeOf(r.Context())
 	for i := range messages {
 		m := &messages[i]
-		if m.Kind() != wire.Request {
+		if m.Kind() != mcp.KindRequest {
 			s.take(m)
 			continue
 		}
@@ -64,8 +64,8 @@ func (g *Gateway) postOld(w http.ResponseWriter, r *http.Request, id Identity, e
 
 // serveOld answers a request. The handshake puts a session in the place that was
 // kept for it.
-func (g *Gateway) serveOld(s *session, id Identity, m *wire.Message, life lifetime) answer {
-	if m.Method != wire.MethodInitialize {
+func (g *Gateway) serveOld(s *session, id Identity, m *mcp.Message, life lifetime) answer {
+	if m.Method != mcp.MethodInitialize {
 		return s.serve(m, s.out, life)
 	}
 	real := g.newSession(id, s.end, s.out, m.Params)
@@ -74,7 +74,7 @@ func (g *Gateway) serveOld(s *session, id Identity, m *wire.Message, life lifeti
 	real.ctx, real.cancel = context.WithCancelCause(s.ctx)
 	a := real.initialize(real.ctx)
 	if a.err == nil && !a.none && !g.sessions.swap(s, real) {
-		a = failure(wire.CodeInvalidRequest, "the session is initialized already")
+		a = failure(mcp.CodeInvalidRequest, "the session is initialized already")
 	}
 	if a.err != nil {
 		real.cancel(errEnded) // what waits for the stream is of the place that was kept

@@ -3,7 +3,7 @@ package gateway
 import (
 	"sync"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // outlet carries messages to an agent: what comes before the answer to a request,
@@ -121,9 +121,9 @@ func (b *backlog) close() {
 }
 
 // raw is a notification as bytes, also where a view made it from parts.
-func raw(m wire.Message) []byte {
+func raw(m mcp.Message) []byte {
 	if m.Raw != nil {
 		return m.Raw
 	}
-	return wire.AppendNotification(nil, m.Method, m.Params)
+	return mcp.AppendNotification(nil, m.Method, m.Params)
 }

@@ -11,8 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
-	"github.com/usher-mcp/usher/surface"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // call is a request under way that may outlive the HTTP request that brought it: a
@@ -73,9 +72,9 @@ func (g *Gateway) runParkable(ctx context.Context, q *request) answer {
 		defer context.AfterFunc(g.life, func() { cancel(errLeft) })()
 		defer cancel(nil)
 		defer c.finished()
-		c.result, c.err = q.end.view.Do(run, q.agent, surface.Request{
-			Method: q.method, Params: q.params, OnNotification: c.notify, OnRequest: c.ask,
-		})
+		req := q.Request
+		req.OnNotification, req.OnRequest = c.notify, c.ask
+		c.result, c.err = q.end.view.Do(run, q.agent, req)
 		close(c.done)
 	}) {
 		cancel(nil)
@@ -116,7 +115,7 @@ func (c *call) finished() {
 
 // attach makes q the request that hears of the call.
 func (c *call) attach(q *request) {
-	token, _ := jsonx.Get(q.p.Meta, wire.MetaProgress)
+	token, _ := jsonx.Get(q.p.Meta, mcp.MetaProgress)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out, c.token, c.level = q.out, token, q.level
@@ -155,25 +154,25 @@ func (c *call) gather(ctx context.Context) {
 }
 
 // notify passes on what belongs to the call, with the token of whoever waits now.
-func (c *call) notify(m wire.Message) {
+func (c *call) notify(m mcp.Message) {
 	c.mu.Lock()
 	out, token, level := c.out, c.token, c.level
 	c.mu.Unlock()
 	switch {
 	case out == nil:
-	case m.Method == wire.MethodNotifyMessage && loud(level, m.Params):
+	case m.Method == mcp.MethodNotifyMessage && loud(level, m.Params):
 		out.send(raw(m))
-	case m.Method == wire.MethodNotifyProgress && token != nil:
-		if was, _ := jsonx.Get(m.Params, wire.MetaProgress); string(was) == string(token) {
+	case m.Method == mcp.MethodNotifyProgress && token != nil:
+		if was, _ := jsonx.Get(m.Params, mcp.MetaProgress); string(was) == string(token) {
 			out.send(raw(m))
 			return
 		}
-		out.send(wire.AppendNotification(nil, m.Method, jsonx.Set(m.Params, wire.MetaProgress, token)))
+		out.send(mcp.AppendNotification(nil, m.Method, jsonx.Set(m.Params, mcp.MetaProgress, token)))
 	}
 }
 
 // ask takes in a question of the server and waits for the agent's answer.
-func (c *call) ask(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+func (c *call) ask(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error) {
 	if bad := canAnswer(c.caps, method, params); bad != nil {
 		return nil, bad
 	}
@@ -190,22 +189,22 @@ func (c *call) ask(ctx context.Context, method string, params []byte) ([]byte, *
 		return result, nil
 	case <-ctx.Done():
 		c.drop(qn)
-		return nil, wire.Errorf(wire.CodeInternal, "%v", context.Cause(ctx))
+		return nil, mcp.Errorf(mcp.CodeInternal, "%v", context.Cause(ctx))
 	}
 }
 
 // addQuestion holds a question until it is answered, if it is within the limits.
-func (c *call) addQuestion(method string, params []byte) (*question, *wire.Error) {
+func (c *call) addQuestion(method string, params []byte) (*question, *mcp.Error) {
 	room := c.room() // not under mu: parking locks calls
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case len(c.open) >= limit.CallQuestions, c.questions >= limit.CallQuestionsTotal:
-		return nil, wire.Errorf(wire.CodeInternal, "the server asks too many questions during one call")
+		return nil, mcp.Errorf(mcp.CodeInternal, "the server asks too many questions during one call")
 	case c.size+len(params) > limit.CallQuestionBytes:
-		return nil, wire.Errorf(wire.CodeInternal, "the questions of the server are too large")
+		return nil, mcp.Errorf(mcp.CodeInternal, "the questions of the server are too large")
 	case c.questions == 0 && !room, !c.held.take(c.principal, len(params)):
-		return nil, wire.Errorf(wire.CodeInternal, "too many calls wait for an answer of their agent")
+		return nil, mcp.Errorf(mcp.CodeInternal, "too many calls wait for an answer of their agent")
 	}
 	c.questions++
 	c.size += len(params)
@@ -265,7 +264,7 @@ func (g *Gateway) park(q *request, c *call) (answer, bool) {
 	c.mu.Unlock()
 	if !g.parked.add(c) {
 		c.cancel(errExpired)
-		return failure(wire.CodeInternal, "too many calls wait for an answer of their agent"), true
+		return failure(mcp.CodeInternal, "too many calls wait for an answer of their agent"), true
 	}
 	g.count.parked.Add(1)
 	out = append(out, `},"requestState":`...)
@@ -277,12 +276,12 @@ func (g *Gateway) park(q *request, c *call) (answer, bool) {
 func (g *Gateway) resume(ctx context.Context, q *request, st state) answer {
 	c := g.parked.take(st)
 	if c == nil {
-		return failure(wire.CodeInvalidParams, "%v", errBadState)
+		return failure(mcp.CodeInvalidParams, "%v", errBadState)
 	}
 	g.count.resumed.Add(1)
 	c.attach(q)
 	g.lasts(c, lifetimeOf(ctx))
-	responses := member(q.params, "inputResponses")
+	responses := member(q.Params, "inputResponses")
 	c.mu.Lock()
 	var left []*question
 	for _, qn := range c.open {

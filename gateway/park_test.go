@@ -12,16 +12,17 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
-const askMeta = `"_meta":{"` + wire.MetaVersion + `":"2026-07-28","` + wire.MetaClientCaps + `":{"elicitation":{"url":{}},"sampling":{}}}`
+const askMeta = `"_meta":{"` + mcp.MetaVersion + `":"2026-07-28","` + mcp.MetaClientCaps + `":{"elicitation":{"url":{}},"sampling":{}}}`
 
 // callTool posts a tools/call of an agent that can be asked.
 func callTool(t *testing.T, h http.Handler, name, more string) []byte {
 	t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{}%s,%s}}`, name, more, askMeta)
-	w := send(t, h, "POST", "/mcp", body, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, name)
+	w := send(t, h, "POST", "/mcp", body, wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, mcp.MethodToolsCall, wire.HeaderName, name)
 	return last(w.Body.String())
 }
 
@@ -44,18 +45,18 @@ func errorCode(response []byte) int64 {
 	if !ok {
 		return 0
 	}
-	return wire.ParseError(e).Code
+	return mcp.ParseError(e).Code
 }
 
 // asking is a view whose tool asks twice at once, then once more.
 func asking(ended chan error) *script {
-	return &script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
+	return &script{do: func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
 		type heard struct {
 			text string
-			bad  *wire.Error
+			bad  *mcp.Error
 		}
 		ask := func(message string) heard {
-			got, bad := r.OnRequest(ctx, wire.MethodElicit, []byte(`{"message":"`+message+`"}`))
+			got, bad := r.OnRequest(ctx, mcp.MethodElicit, []byte(`{"message":"`+message+`"}`))
 			return heard{jsonx.GetText(got, "v"), bad}
 		}
 		both := make(chan heard, 2)
@@ -95,11 +96,11 @@ func TestParkAndResume(t *testing.T) {
 		if !strings.Contains(string(requests), `"q1"`) || !strings.Contains(string(requests), `"q2"`) {
 			t.Fatalf("asks for %s", requests)
 		}
-		if got := callTool(t, h, "x", `,"inputResponses":{},"requestState":`+state); errorCode(got) != wire.CodeInvalidParams {
+		if got := callTool(t, h, "x", `,"inputResponses":{},"requestState":`+state); errorCode(got) != mcp.CodeInvalidParams {
 			t.Errorf("an old state works: %s", got)
 		}
 		state = string(member(second, "requestState"))
-		if got := callTool(t, h, "y", `,"inputResponses":{},"requestState":`+state); errorCode(got) != wire.CodeInvalidParams {
+		if got := callTool(t, h, "y", `,"inputResponses":{},"requestState":`+state); errorCode(got) != mcp.CodeInvalidParams {
 			t.Errorf("the state works for another tool: %s", got)
 		}
 		third := result(t, callTool(t, h, "x", `,"inputResponses":{"q1":{"v":"1"},"q2":{"v":"1"},"zz":{}},"requestState":`+state))
@@ -111,7 +112,7 @@ func TestParkAndResume(t *testing.T) {
 		}
 		state = string(member(third, "requestState"))
 		last := result(t, callTool(t, h, "x", `,"inputResponses":{"q3":{"v":"3"}},"requestState":`+state))
-		if !strings.Contains(string(last), `"text":"113"`) || wire.ResultType(last) != wire.ResultComplete {
+		if !strings.Contains(string(last), `"text":"113"`) || mcp.ResultType(last) != mcp.ResultComplete {
 			t.Errorf("ended with %s", last)
 		}
 		if s := g.Stats(); s.Waiting != 0 || s.Parked != 3 || s.Resumed != 3 {
@@ -137,7 +138,7 @@ func TestParkedCallExpires(t *testing.T) {
 			t.Errorf("the server was told %v", err)
 		}
 		got := callTool(t, g.Handler(), "x", `,"inputResponses":{"q1":{"v":"1"}},"requestState":`+string(member(first, "requestState")))
-		if errorCode(got) != wire.CodeInvalidParams {
+		if errorCode(got) != mcp.CodeInvalidParams {
 			t.Errorf("a state that ran out: %s", got)
 		}
 	})
@@ -163,7 +164,7 @@ func TestParkingIsBounded(t *testing.T) {
 	defer g.Close()
 	callTool(t, g.Handler(), "x", "")
 	got := callTool(t, g.Handler(), "x", "")
-	if err := <-ended; err == nil || errorCode(got) != wire.CodeInternal {
+	if err := <-ended; err == nil || errorCode(got) != mcp.CodeInternal {
 		t.Errorf("%v: %s", err, got)
 	}
 }
@@ -171,7 +172,7 @@ func TestParkingIsBounded(t *testing.T) {
 // A foreign state is the server's business.
 func TestForeignStatePasses(t *testing.T) {
 	var got []byte
-	view := &script{do: func(_ context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
+	view := &script{do: func(_ context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
 		got = r.Params
 		return []byte(`{"resultType":"input_required","requestState":"theirs-2"}`), nil
 	}}
@@ -216,13 +217,13 @@ func TestSeal(t *testing.T) {
 
 // A retry is told from which tool it hears progress, with its own token.
 func TestProgressAfterRetry(t *testing.T) {
-	view := &script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
+	view := &script{do: func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
 		note := func(n string) {
 			params := []byte(`{"progressToken":"first","progress":` + n + `}`)
-			r.OnNotification(wire.Message{Method: wire.MethodNotifyProgress, Params: params})
+			r.OnNotification(mcp.Message{Method: mcp.MethodNotifyProgress, Params: params})
 		}
 		note("1")
-		_, _ = r.OnRequest(ctx, wire.MethodElicit, []byte(`{}`))
+		_, _ = r.OnRequest(ctx, mcp.MethodElicit, []byte(`{}`))
 		note("2")
 		return []byte(`{}`), nil
 	}}
@@ -230,7 +231,7 @@ func TestProgressAfterRetry(t *testing.T) {
 	defer g.Close()
 	post := func(token, more string) string {
 		body := strings.Replace(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"`+more+`,`+askMeta+`}}`, `"_meta":{`, `"_meta":{"progressToken":"`+token+`",`, 1)
-		w := send(t, g.Handler(), "POST", "/mcp", body, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, "x")
+		w := send(t, g.Handler(), "POST", "/mcp", body, wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, mcp.MethodToolsCall, wire.HeaderName, "x")
 		return w.Body.String()
 	}
 	first := post("first", "")

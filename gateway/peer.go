@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Several gateways may stand behind one address, each request going to any of them.
@@ -98,7 +99,7 @@ func (g *Gateway) retryElsewhere(w http.ResponseWriter, r *http.Request, q *requ
 		return false
 	}
 	g.forward(w, r, st.Peer, body, func(w http.ResponseWriter) {
-		gone := wire.Errorf(wire.CodeInvalidParams, "the gateway that ran this call is gone, and whether it has run is not known")
+		gone := mcp.Errorf(mcp.CodeInvalidParams, "the gateway that ran this call is gone, and whether it has run is not known")
 		writeJSON(w, http.NewResponseController(w), http.StatusOK, appendError(nil, q.id, gone))
 	})
 	return true

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/test/need"
 )
@@ -81,7 +82,7 @@ const (
 // A session lives at one gateway and works through all of them; its end is known
 // everywhere, and so is the end of its gateway.
 func TestSessionThroughAnyReplica(t *testing.T) {
-	view := &script{do: func(_ context.Context, a surface.Agent, _ surface.Request) ([]byte, error) {
+	view := &script{do: func(_ context.Context, a surface.Agent, _ mcp.Request) ([]byte, error) {
 		return fmt.Appendf(nil, `{"lane":%q}`, a.Lane), nil
 	}}
 	all := replicas(t, 3, view)
@@ -130,8 +131,8 @@ func TestSessionThroughAnyReplica(t *testing.T) {
 // An agent's answer to a question finds the gateway that asked, and a stream comes
 // from there as it flows.
 func TestQuestionThroughAnyReplica(t *testing.T) {
-	view := &script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
-		got, bad := r.OnRequest(ctx, wire.MethodElicit, []byte(`{"message":"who"}`))
+	view := &script{do: func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
+		got, bad := r.OnRequest(ctx, mcp.MethodElicit, []byte(`{"message":"who"}`))
 		if bad != nil {
 			return nil, bad
 		}
@@ -179,7 +180,7 @@ func TestRetryThroughAnyReplica(t *testing.T) {
 	all := replicas(t, 2, asking(ended))
 	call := func(i int, more string) []byte {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{}%s,%s}}`, more, askMeta)
-		_, _, text := all[i].ask(t, "POST", body, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, "x")
+		_, _, text := all[i].ask(t, "POST", body, wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, mcp.MethodToolsCall, wire.HeaderName, "x")
 		return last(text)
 	}
 	state := func(answer []byte) string { return string(member(result(t, answer), "requestState")) }
@@ -198,7 +199,7 @@ func TestRetryThroughAnyReplica(t *testing.T) {
 	all[0].g.Close()
 	all[0].Close()
 	all[1].g.peers.CloseIdleConnections()
-	if got := call(1, `,"inputResponses":{},"requestState":`+state(answer)); errorCode(got) != wire.CodeInvalidParams || !strings.Contains(string(got), "is gone") {
+	if got := call(1, `,"inputResponses":{},"requestState":`+state(answer)); errorCode(got) != mcp.CodeInvalidParams || !strings.Contains(string(got), "is gone") {
 		t.Errorf("after the end of its gateway: %s", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -19,11 +19,11 @@ import (
 // reports how many were refused. A connection to a server bounds its goroutines
 // itself; here each question has one.
 func curious(n int, params []byte, refused chan<- int) *script {
-	return &script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
-		bad := make(chan *wire.Error, n)
+	return &script{do: func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
+		bad := make(chan *mcp.Error, n)
 		for range n {
 			go func() {
-				_, no := r.OnRequest(ctx, wire.MethodElicit, params)
+				_, no := r.OnRequest(ctx, mcp.MethodElicit, params)
 				bad <- no
 			}()
 		}
@@ -82,9 +82,9 @@ func TestQuestionsAreBounded(t *testing.T) {
 // A server that asks one question after the other is stopped.
 func TestQuestionsOfACallAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		view := &script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
+		view := &script{do: func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
 			for {
-				if _, bad := r.OnRequest(ctx, wire.MethodElicit, []byte(`{"message":"m"}`)); bad != nil {
+				if _, bad := r.OnRequest(ctx, mcp.MethodElicit, []byte(`{"message":"m"}`)); bad != nil {
 					return nil, bad
 				}
 			}
@@ -126,9 +126,9 @@ func TestQuestionBytesAreBounded(t *testing.T) {
 func TestSuspendedCallEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
-		view := &script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
+		view := &script{do: func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
 			for {
-				if _, bad := r.OnRequest(ctx, wire.MethodElicit, []byte(`{"message":"m"}`)); bad != nil {
+				if _, bad := r.OnRequest(ctx, mcp.MethodElicit, []byte(`{"message":"m"}`)); bad != nil {
 					ended <- bad
 					return nil, bad
 				}
@@ -159,10 +159,10 @@ func TestSessionQuestionsAreBounded(t *testing.T) {
 		defer g.Close()
 		s := g.newSession(Identity{Principal: localPrincipal}, &endpoint{key: "/mcp", view: &script{}}, newBacklog(), []byte(`{"capabilities":{"roots":{}}}`))
 		ctx, cancel := context.WithCancel(t.Context())
-		refused := make(chan *wire.Error, 10*limit.SessionQuestions)
+		refused := make(chan *mcp.Error, 10*limit.SessionQuestions)
 		for range 10 * limit.SessionQuestions {
 			go func() {
-				_, bad := s.ask(ctx, s.out, wire.MethodRoots, nil)
+				_, bad := s.ask(ctx, s.out, mcp.MethodRoots, nil)
 				refused <- bad
 			}()
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // stuckWriter is a client that does not read until it is told to.
@@ -62,10 +62,10 @@ func TestQueuesOfRepliesAreBounded(t *testing.T) {
 // What a server says before its subscription is acknowledged is kept within bounds.
 func TestMessagesBeforeTheAcknowledgement(t *testing.T) {
 	b := newBacklog()
-	tell := &teller{out: b, tag: jsonx.Edit{Key: wire.MetaSubscription, Value: []byte("1")}}
+	tell := &teller{out: b, tag: jsonx.Edit{Key: mcp.MetaSubscription, Value: []byte("1")}}
 	params := append(append([]byte(`{"uri":"a","x":"`), bytes.Repeat([]byte("x"), 1<<20)...), `"}`...)
 	for range 100 {
-		tell.tell(wire.Message{Method: wire.MethodNotifyUpdated, Params: params})
+		tell.tell(mcp.Message{Method: mcp.MethodNotifyUpdated, Params: params})
 	}
 	if n := len(tell.held); n > maxQueuedBytes/len(params) {
 		t.Errorf("%d messages of a MiB wait", n)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // track remembers what the stream of one request has carried, so that an agent of
@@ -129,7 +130,7 @@ func (ts *tracks) discard() {
 // begin makes a track. Nil: the agent's revision has none, or too many streams of
 // the session are under way.
 func (ts *tracks) begin(version string) *track {
-	if version < wire.V20251125 {
+	if version < mcp.V20251125 {
 		return nil
 	}
 	ts.mu.Lock()

@@ -6,8 +6,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
-	"github.com/usher-mcp/usher/surface"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Bounds of a conversation with a server that asks before it answers.
@@ -19,11 +18,11 @@ const (
 // rounds sends a request of an agent of the older era. What a server of the modern
 // era asks with `input_required` is put to the agent as requests, and the call is
 // repeated with the answers.
-func (s *session) rounds(ctx context.Context, m *wire.Message, out outlet) ([]byte, error) {
-	req := surface.Request{
+func (s *session) rounds(ctx context.Context, m *mcp.Message, out outlet) ([]byte, error) {
+	req := mcp.Request{
 		Method: m.Method, Params: m.Params,
-		OnNotification: func(n wire.Message) { out.send(raw(n)) },
-		OnRequest: func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+		OnNotification: func(n mcp.Message) { out.send(raw(n)) },
+		OnRequest: func(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error) {
 			return s.ask(ctx, out, method, params)
 		},
 	}
@@ -37,7 +36,7 @@ func (s *session) rounds(ctx context.Context, m *wire.Message, out outlet) ([]by
 			empty++
 		}
 		if round >= maxRounds || empty >= maxEmptyRounds {
-			return nil, wire.Errorf(wire.CodeInternal, "the server asks for input again and again")
+			return nil, mcp.Errorf(mcp.CodeInternal, "the server asks for input again and again")
 		}
 		edits := []jsonx.Edit{{Key: "inputResponses"}, {Key: "requestState"}}
 		if state, ok := jsonx.Get(result, "requestState"); ok {
@@ -54,7 +53,7 @@ func (s *session) rounds(ctx context.Context, m *wire.Message, out outlet) ([]by
 
 // wantsInput looks for the one kind of result that is no answer yet.
 func wantsInput(result []byte) bool {
-	return bytes.Contains(result, []byte(wire.ResultInputRequired)) && wire.ResultType(result) == wire.ResultInputRequired
+	return bytes.Contains(result, []byte(mcp.ResultInputRequired)) && mcp.ResultType(result) == mcp.ResultInputRequired
 }
 
 // answers puts all questions to the agent, one after the other.
@@ -63,13 +62,13 @@ func (s *session) answers(ctx context.Context, out outlet, questions []byte) ([]
 	m := jsonx.Object(questions)
 	for n := 0; m.Next(); n++ {
 		if n == limit.CallQuestionsTotal {
-			return nil, wire.Errorf(wire.CodeInternal, "the server asks more than %d questions at once", n)
+			return nil, mcp.Errorf(mcp.CodeInternal, "the server asks more than %d questions at once", n)
 		}
 		method := jsonx.GetText(m.Value, "method")
 		params := s.question(method, member(m.Value, "params"))
 		result, bad := s.ask(ctx, out, method, params)
 		if bad != nil {
-			return nil, wire.Errorf(wire.CodeInternal, "the server asked for %s: %s", method, bad.Message)
+			return nil, mcp.Errorf(mcp.CodeInternal, "the server asked for %s: %s", method, bad.Message)
 		}
 		if len(responses) > 1 {
 			responses = append(responses, ',')
@@ -78,7 +77,7 @@ func (s *session) answers(ctx context.Context, out outlet, questions []byte) ([]
 		responses = append(responses, result...)
 	}
 	if m.Err() != nil {
-		return nil, wire.Errorf(wire.CodeInternal, "the server's inputRequests cannot be read: %v", m.Err())
+		return nil, mcp.Errorf(mcp.CodeInternal, "the server's inputRequests cannot be read: %v", m.Err())
 	}
 	return append(responses, '}'), nil
 }
@@ -86,7 +85,7 @@ func (s *session) answers(ctx context.Context, out outlet, questions []byte) ([]
 // question makes params fit the agent's revision: there, a question by URL has an
 // id.
 func (s *session) question(method string, params []byte) []byte {
-	if method != wire.MethodElicit || jsonx.GetText(params, "mode") != "url" {
+	if method != mcp.MethodElicit || jsonx.GetText(params, "mode") != "url" {
 		return params
 	}
 	if _, ok := jsonx.Get(params, "elicitationId"); ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/gateway/internal/http1"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -199,7 +200,7 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, path string) {
 	switch {
 	case r.Method == http.MethodPost:
 		g.post(w, r, id, e)
-	case wire.Modern(r.Header.Get(wire.HeaderVersion)):
+	case mcp.Stateless(r.Header.Get(wire.HeaderVersion)):
 		notAllowed(w, "POST") // the modern era has no other method
 	case r.Method == http.MethodGet:
 		g.get(w, r, id, e)
@@ -256,8 +257,8 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, id Identity, e *e
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
-	m, err := wire.Parse(body)
-	if errors.Is(err, wire.ErrBatch) {
+	m, err := mcp.Parse(body)
+	if errors.Is(err, mcp.ErrBatch) {
 		g.postBatch(w, r, id, e, body)
 		return
 	}
@@ -271,7 +272,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, id Identity, e *e
 		return
 	}
 	g.count.legacy.Add(1)
-	g.postLegacy(w, r, id, e, []wire.Message{m}, false)
+	g.postLegacy(w, r, id, e, []mcp.Message{m}, false)
 }
 
 // isJSON reports whether a body is meant to be JSON. A browser asks us before it
@@ -329,18 +330,18 @@ func (g *Gateway) unreadable(w http.ResponseWriter, err error) {
 }
 
 // envelopeError is what the sender of a broken message is told.
-func envelopeError(err error) (*wire.Error, wire.ID) {
-	var broken *wire.EnvelopeError
+func envelopeError(err error) (*mcp.Error, mcp.ID) {
+	var broken *mcp.EnvelopeError
 	if !errors.As(err, &broken) {
-		return wire.Errorf(wire.CodeInvalidRequest, "%v", err), wire.ID{}
+		return mcp.Errorf(mcp.CodeInvalidRequest, "%v", err), mcp.ID{}
 	}
-	code := int64(wire.CodeInvalidRequest)
+	code := int64(mcp.CodeInvalidRequest)
 	if broken.Err != nil {
-		code = wire.CodeParse
+		code = mcp.CodeParse
 	}
 	id := broken.ID
-	if broken.Kind == wire.Response {
-		id = wire.ID{} // that one is ours
+	if broken.Kind == mcp.KindResponse {
+		id = mcp.ID{} // that one is ours
 	}
-	return wire.Errorf(code, "%v", broken), id
+	return mcp.Errorf(code, "%v", broken), id
 }

@@ -5,25 +5,24 @@ import (
 	"errors"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
-	"github.com/usher-mcp/usher/surface"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // asks reports whether a method is one during which a server may ask for input.
 func asks(method string) bool {
-	return method == wire.MethodToolsCall || method == wire.MethodPromptsGet || method == wire.MethodResourcesRead
+	return method == mcp.MethodToolsCall || method == mcp.MethodPromptsGet || method == mcp.MethodResourcesRead
 }
 
 // subject names a request for a state that must fit it: endpoint, method, name.
 func (q *request) subject() string {
-	return q.end.key + " " + q.p.Describe(q.method)
+	return q.end.key + " " + q.p.Describe(q.Method)
 }
 
 // run sends a request to the view and answers with what comes back.
 func (g *Gateway) run(ctx context.Context, q *request) answer {
 	var st state
 	if q.p.Retry {
-		var bad *wire.Error
+		var bad *mcp.Error
 		if st, bad = g.resumes(q); bad != nil {
 			return answer{err: bad}
 		}
@@ -34,15 +33,17 @@ func (g *Gateway) run(ctx context.Context, q *request) answer {
 			if a, over := g.afterLogin(ctx, q, st); over {
 				return a
 			}
-			q.params = jsonx.Apply(q.params, retryMembers()...)
+			q.Params = jsonx.Apply(q.Params, retryMembers()...)
 		case stateAgain:
-			q.params = jsonx.Apply(q.params, retryMembers()...)
+			q.Params = jsonx.Apply(q.Params, retryMembers()...)
 		}
 	}
-	if asks(q.method) && capable(q.agent.Capabilities) {
+	if asks(q.Method) && capable(q.agent.Capabilities) {
 		return g.runParkable(ctx, q)
 	}
-	result, err := q.end.view.Do(ctx, q.agent, surface.Request{Method: q.method, Params: q.params, Read: q.reading, OnNotification: q.notifier()})
+	req := q.Request
+	req.OnNotification = q.notifier()
+	result, err := q.end.view.Do(ctx, q.agent, req)
 	return g.settle(ctx, q, result, err)
 }
 
@@ -53,8 +54,8 @@ func retryMembers() []jsonx.Edit {
 }
 
 // resumes reads the state of a retry. Foreign ones pass untouched.
-func (g *Gateway) resumes(q *request) (state, *wire.Error) {
-	text, ok := jsonx.StrictText(member(q.params, "requestState"))
+func (g *Gateway) resumes(q *request) (state, *mcp.Error) {
+	text, ok := jsonx.StrictText(member(q.Params, "requestState"))
 	if !ok {
 		return state{}, nil
 	}
@@ -63,7 +64,7 @@ func (g *Gateway) resumes(q *request) (state, *wire.Error) {
 	case errors.Is(err, errForeignState):
 		return state{}, nil
 	case err != nil:
-		return state{}, wire.Errorf(wire.CodeInvalidParams, "%v", err)
+		return state{}, mcp.Errorf(mcp.CodeInvalidParams, "%v", err)
 	}
 	return st, nil
 }
@@ -78,18 +79,18 @@ func (g *Gateway) settle(ctx context.Context, q *request, result []byte, err err
 	if err != nil {
 		return g.failed(ctx, q, err)
 	}
-	if q.method == wire.MethodToolsList {
+	if q.Method == mcp.MethodToolsList {
 		g.headers.of(tableKey(q.end, &q.agent)).learn(result)
 	}
-	return g.finished.complete(q.end.key, q.method, result)
+	return g.finished.complete(q.end.key, q.Method, result)
 }
 
 // notifier passes on what belongs to the request: progress, and log messages where
 // they were asked for. Nothing else may stand on its stream.
-func (q *request) notifier() func(wire.Message) {
+func (q *request) notifier() func(mcp.Message) {
 	out, level := q.out, q.level
-	return func(m wire.Message) {
-		if m.Method == wire.MethodNotifyProgress || m.Method == wire.MethodNotifyMessage && loud(level, m.Params) {
+	return func(m mcp.Message) {
+		if m.Method == mcp.MethodNotifyProgress || m.Method == mcp.MethodNotifyMessage && loud(level, m.Params) {
 			out.send(raw(m))
 		}
 	}
@@ -123,24 +124,24 @@ func capable(caps []byte) bool {
 }
 
 // canAnswer says why an agent cannot answer a question; nil when it can.
-func canAnswer(caps []byte, method string, params []byte) *wire.Error {
+func canAnswer(caps []byte, method string, params []byte) *mcp.Error {
 	name := ""
 	switch method {
-	case wire.MethodElicit:
+	case mcp.MethodElicit:
 		name = "elicitation"
-	case wire.MethodSample:
+	case mcp.MethodSample:
 		name = "sampling"
-	case wire.MethodRoots:
+	case mcp.MethodRoots:
 		name = "roots"
 	default:
-		return wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", method)
+		return mcp.Errorf(mcp.CodeMethodNotFound, "%s is not supported by this client", method)
 	}
 	have, ok := jsonx.Get(caps, name)
 	if !ok || jsonx.TypeOf(have) != "object" {
-		return wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", method)
+		return mcp.Errorf(mcp.CodeMethodNotFound, "%s is not supported by this client", method)
 	}
-	if method == wire.MethodElicit && jsonx.GetText(params, "mode") == "url" && !canVisit(caps) {
-		return wire.Errorf(wire.CodeInvalidParams, "elicitation by URL is not supported by this client")
+	if method == mcp.MethodElicit && jsonx.GetText(params, "mode") == "url" && !canVisit(caps) {
+		return mcp.Errorf(mcp.CodeInvalidParams, "elicitation by URL is not supported by this client")
 	}
 	return nil
 }

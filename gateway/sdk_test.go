@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -21,11 +21,11 @@ func TestOfficialClient(t *testing.T) {
 	for _, modern := range []bool{true, false} {
 		srv, f := httpFake(t, "f", &fake.Options{Versions: versionsOf(modern)})
 		s := newStack(t, nil, srv)
-		for _, version := range wire.Versions() {
+		for _, version := range mcp.Versions() {
 			t.Run(version, func(t *testing.T) {
 				transport := &http.Transport{}
 				defer transport.CloseIdleConnections()
-				speak(t, version, f, &mcp.StreamableClientTransport{Endpoint: s.url + "/servers/f/mcp", HTTPClient: &http.Client{Transport: transport}})
+				speak(t, version, f, &sdk.StreamableClientTransport{Endpoint: s.url + "/servers/f/mcp", HTTPClient: &http.Client{Transport: transport}})
 			})
 			t.Run(version+" stdio", func(t *testing.T) {
 				view, err := s.surface.Server(t.Context(), surface.Agent{}, "f")
@@ -39,7 +39,7 @@ func TestOfficialClient(t *testing.T) {
 					done <- s.gateway.ServeStdio(t.Context(), view, toServer, fromServer)
 					_ = fromServer.Close()
 				}()
-				speak(t, version, f, &mcp.IOTransport{Reader: toClient, Writer: fromClient})
+				speak(t, version, f, &sdk.IOTransport{Reader: toClient, Writer: fromClient})
 				_ = fromClient.Close()
 				if err := <-done; err != nil {
 					t.Error(err)
@@ -50,20 +50,20 @@ func TestOfficialClient(t *testing.T) {
 }
 
 // speak has a conversation with a server through the official client.
-func speak(t *testing.T, version string, f *fake.Server, transport mcp.Transport) {
+func speak(t *testing.T, version string, f *fake.Server, transport sdk.Transport) {
 	t.Helper()
 	var progress atomic.Int32
 	reported := make(chan struct{}, 8)
-	c := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
-		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Grace"}}, nil
+	c := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{
+		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"name": "Grace"}}, nil
 		},
-		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
+		ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationClientRequest) {
 			progress.Add(1)
 			reported <- struct{}{}
 		},
 	})
-	session, err := c.Connect(long(t), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	session, err := c.Connect(long(t), transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +75,11 @@ func speak(t *testing.T, version string, f *fake.Server, transport mcp.Transport
 	if err != nil || len(tools.Tools) < 10 {
 		t.Fatalf("%v: %v", err, tools)
 	}
-	echo, err := session.CallTool(long(t), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"a": "b"}})
-	if err != nil || echo.Content[0].(*mcp.TextContent).Text != `{"a":"b"}` {
+	echo, err := session.CallTool(long(t), &sdk.CallToolParams{Name: "echo", Arguments: map[string]any{"a": "b"}})
+	if err != nil || echo.Content[0].(*sdk.TextContent).Text != `{"a":"b"}` {
 		t.Errorf("%v: %+v", err, echo)
 	}
-	slow := &mcp.CallToolParams{Name: "slow", Arguments: map[string]any{"ms": 4, "steps": 4}}
+	slow := &sdk.CallToolParams{Name: "slow", Arguments: map[string]any{"ms": 4, "steps": 4}}
 	slow.SetProgressToken("tok")
 	if _, err := session.CallTool(long(t), slow); err != nil {
 		t.Error(err)
@@ -92,7 +92,7 @@ func speak(t *testing.T, version string, f *fake.Server, transport mcp.Transport
 			return
 		}
 	}
-	asked, err := session.CallTool(long(t), &mcp.CallToolParams{Name: "ask", Arguments: map[string]any{}})
+	asked, err := session.CallTool(long(t), &sdk.CallToolParams{Name: "ask", Arguments: map[string]any{}})
 	if err != nil || asked.IsError {
 		t.Errorf("ask: %v %+v", err, asked)
 	}
@@ -103,7 +103,7 @@ func speak(t *testing.T, version string, f *fake.Server, transport mcp.Transport
 		_, _ = f.Ledger().WaitFor(ctx, func(fake.Entry) bool { return len(f.Ledger().Calls("slow")) > calls })
 		cancel()
 	}()
-	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "slow", Arguments: map[string]any{"ms": 600000}}); !errors.Is(err, context.Canceled) {
+	if _, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "slow", Arguments: map[string]any{"ms": 600000}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled call: %v", err)
 	}
 	if _, err := f.Ledger().WaitFor(long(t), func(fake.Entry) bool { return len(f.Ledger().Events(fake.EventCancelled)) > before }); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -34,8 +34,8 @@ type session struct {
 	greeted bool        // an old one has had its handshake
 
 	mu    sync.Mutex // guards what follows
-	calls map[wire.ID]*legacyCall
-	asked map[int64]chan wire.Message // questions of ours
+	calls map[mcp.ID]*legacyCall
+	asked map[int64]chan mcp.Message // questions of ours
 	next  int64
 	ready bool
 	used  time.Time
@@ -64,19 +64,19 @@ var (
 func (g *Gateway) newSession(id Identity, e *endpoint, out outlet, params []byte) *session {
 	s := &session{
 		g: g, id: g.newSessionID(), end: e, owner: id, agent: id.agent(), out: out, expires: id.Expires,
-		calls: map[wire.ID]*legacyCall{}, asked: map[int64]chan wire.Message{}, used: time.Now(),
+		calls: map[mcp.ID]*legacyCall{}, asked: map[int64]chan mcp.Message{}, used: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(g.life)
 	s.agent.Lane = "s" + rand.Text() // an id of its own: lanes are logged
 	s.agent.Session = &policy.Session{}
 	s.agent.Version = jsonx.GetText(params, "protocolVersion")
-	if !wire.Known(s.agent.Version) || wire.Modern(s.agent.Version) {
-		s.agent.Version = wire.NewestLegacy
+	if !mcp.Known(s.agent.Version) || mcp.Stateless(s.agent.Version) {
+		s.agent.Version = mcp.LatestLegacy
 	}
 	s.tracks.held, s.tracks.principal = &g.held, id.Principal
 	s.agent.Capabilities = s.detail(params, "capabilities")
 	s.agent.ClientInfo = s.detail(params, "clientInfo")
-	s.agent.Ask = func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+	s.agent.Ask = func(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error) {
 		return s.ask(ctx, s.out, method, params)
 	}
 	return s
@@ -95,11 +95,11 @@ func (s *session) detail(params []byte, key string) []byte {
 // initialize is the answer to the handshake.
 func (s *session) initialize(ctx context.Context) answer {
 	if s.verbose {
-		return failure(wire.CodeInvalidParams, "capabilities or clientInfo is larger than %d bytes", limit.ClientDetailBytes)
+		return failure(mcp.CodeInvalidParams, "capabilities or clientInfo is larger than %d bytes", limit.ClientDetailBytes)
 	}
 	info, err := s.end.view.Info(ctx, s.agent)
 	if err != nil {
-		return s.g.explain(ctx, s.end, s.agent, wire.MethodInitialize, err)
+		return s.g.explain(ctx, s.end, s.agent, mcp.MethodInitialize, err)
 	}
 	out := jsonx.AppendText([]byte(`{"protocolVersion":`), s.agent.Version)
 	out = append(append(out, `,"capabilities":`...), info.Capabilities...)
@@ -177,15 +177,15 @@ func (s *session) close(cause error) {
 }
 
 // take handles what is no request: notifications, and answers to questions of ours.
-func (s *session) take(m *wire.Message) {
-	if m.Kind() == wire.Response {
+func (s *session) take(m *mcp.Message) {
+	if m.Kind() == mcp.KindResponse {
 		s.answered(*m)
 		return
 	}
 	switch m.Method {
-	case wire.MethodNotifyInit:
+	case mcp.MethodNotifyInit:
 		s.listen()
-	case wire.MethodNotifyCancel:
+	case mcp.MethodNotifyCancel:
 		s.cancelled(m.Params)
 	default:
 		s.notified(m)
@@ -194,7 +194,7 @@ func (s *session) take(m *wire.Message) {
 
 // cancelled ends the request that the agent does not want any more.
 func (s *session) cancelled(params []byte) {
-	id, ok := wire.RawID(member(params, "requestId"))
+	id, ok := mcp.RawID(member(params, "requestId"))
 	if !ok {
 		return
 	}
@@ -233,8 +233,8 @@ func (s *session) listen() {
 // heard passes on what belongs to no request. What a server says while the agent
 // waits for exactly one answer most likely belongs to that, so it goes the same way
 // and arrives before it.
-func (s *session) heard(m wire.Message) {
-	if m.Method == wire.MethodNotifyMessage || m.Method == wire.MethodNotifyProgress {
+func (s *session) heard(m mcp.Message) {
+	if m.Method == mcp.MethodNotifyMessage || m.Method == mcp.MethodNotifyProgress {
 		if c := s.only(); c != nil && c.out.send(raw(m)) {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -29,7 +30,7 @@ func pinged(t *testing.T, h http.Handler, session string) int {
 func TestIdleSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := make(chan struct{})
-		view := &script{do: func(ctx context.Context, _ surface.Agent, _ surface.Request) ([]byte, error) {
+		view := &script{do: func(ctx context.Context, _ surface.Agent, _ mcp.Request) ([]byte, error) {
 			<-slow
 			return []byte(`{}`), nil
 		}}
@@ -92,19 +93,19 @@ func TestSessionsAreBounded(t *testing.T) {
 // at once, and a question is taken back when nobody waits for it any more.
 func TestAskOverSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var bad *wire.Error
-		view := &script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
-			_, bad = r.OnRequest(ctx, wire.MethodElicit, []byte(`{}`)) // not declared
+		var bad *mcp.Error
+		view := &script{do: func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
+			_, bad = r.OnRequest(ctx, mcp.MethodElicit, []byte(`{}`)) // not declared
 			short, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			_, late := r.OnRequest(short, wire.MethodSample, []byte(`{}`))
+			_, late := r.OnRequest(short, mcp.MethodSample, []byte(`{}`))
 			return fmt.Appendf(nil, `{"late":%q}`, late.Message), nil
 		}}
 		g := New(view, nil)
 		defer g.Close()
 		h := g.Handler()
 		w := send(t, h, "POST", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`, wire.HeaderSession, hello(t, h))
-		if bad == nil || bad.Code != wire.CodeMethodNotFound {
+		if bad == nil || bad.Code != mcp.CodeMethodNotFound {
 			t.Errorf("elicitation: %v", bad)
 		}
 		body := w.Body.String()
@@ -119,18 +120,18 @@ func TestAskOverSession(t *testing.T) {
 // A quiet call becomes a stream with signs of life; a quick one does not.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		view := &script{do: func(ctx context.Context, _ surface.Agent, _ surface.Request) ([]byte, error) {
+		view := &script{do: func(ctx context.Context, _ surface.Agent, _ mcp.Request) ([]byte, error) {
 			time.Sleep(40 * time.Second)
 			return []byte(`{}`), nil
 		}}
 		g := New(view, nil)
 		defer g.Close()
 		body := `{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{` + goodMeta + `}}`
-		w := send(t, g.Handler(), "POST", "/mcp", body, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodPromptsList)
+		w := send(t, g.Handler(), "POST", "/mcp", body, wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, mcp.MethodPromptsList)
 		if w.Header().Get("Content-Type") != "text/event-stream" || strings.Count(w.Body.String(), ":\n\n") != 2 || !strings.Contains(w.Body.String(), `data: {"jsonrpc":"2.0","id":1,"result"`) {
 			t.Errorf("%v %s", w.Header(), w.Body)
 		}
-		w = send(t, g.Handler(), "POST", "/mcp", body, wire.HeaderVersion, wire.Newest, wire.HeaderMethod, wire.MethodPromptsList, "Accept", "", "Accept", "application/json")
+		w = send(t, g.Handler(), "POST", "/mcp", body, wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, mcp.MethodPromptsList, "Accept", "", "Accept", "application/json")
 		if w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("an agent that takes no streams: %v", w.Header())
 		}
@@ -162,10 +163,10 @@ func TestAccept(t *testing.T) {
 
 func TestTracks(t *testing.T) {
 	var ts tracks
-	if ts.begin(wire.V20250618) != nil {
+	if ts.begin(mcp.V20250618) != nil {
 		t.Error("a track before there were any")
 	}
-	first := ts.begin(wire.V20251125)
+	first := ts.begin(mcp.V20251125)
 	big := []byte(`"` + strings.Repeat("x", maxTrackBytes/2) + `"`)
 	for range 4 {
 		first.add(big, false)
@@ -175,13 +176,13 @@ func TestTracks(t *testing.T) {
 		t.Errorf("%d frames kept, next %d", len(frames), next)
 	}
 	for range maxTracks - 1 {
-		ts.begin(wire.V20251125)
+		ts.begin(mcp.V20251125)
 	}
-	if ts.begin(wire.V20251125) != nil {
+	if ts.begin(mcp.V20251125) != nil {
 		t.Error("more tracks than allowed, and none has ended")
 	}
 	first.add([]byte(`{}`), true)
-	if ts.begin(wire.V20251125) == nil {
+	if ts.begin(mcp.V20251125) == nil {
 		t.Error("an ended one makes no room")
 	}
 	for _, id := range []string{"", "1", "x-1", "1-x", "999-1", "1-0"} {

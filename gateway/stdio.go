@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -20,7 +21,7 @@ func (g *Gateway) ServeStdio(ctx context.Context, view surface.View, in io.Reade
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &pipe{
 		g: g, end: &endpoint{key: "stdio", view: view}, ctx: ctx, cancel: cancel, backlog: newBacklog(),
-		who: Identity{Principal: localPrincipal}, calls: map[wire.ID]context.CancelCauseFunc{},
+		who: Identity{Principal: localPrincipal}, calls: map[mcp.ID]context.CancelCauseFunc{},
 	}
 	written := make(chan struct{})
 	go func() { // ends when all is written, or with out
@@ -57,8 +58,8 @@ type pipe struct {
 	wg       sync.WaitGroup
 	*backlog // what waits to be written
 
-	mu      sync.Mutex                          // guards what follows
-	calls   map[wire.ID]context.CancelCauseFunc // of the modern era
+	mu      sync.Mutex                         // guards what follows
+	calls   map[mcp.ID]context.CancelCauseFunc // of the modern era
 	session *session
 	closed  bool
 }
@@ -70,9 +71,9 @@ func (p *pipe) read(lines *wire.Lines) error {
 		var tooLong *wire.TooLongError
 		switch {
 		case errors.As(err, &tooLong):
-			id, kind := wire.Peek(tooLong.Prefix)
-			if kind == wire.Request {
-				p.answer(appendError(nil, id, wire.Errorf(wire.CodeInvalidRequest, "the message is larger than %d bytes", tooLong.Limit)))
+			id, kind := mcp.Peek(tooLong.Prefix)
+			if kind == mcp.KindRequest {
+				p.answer(appendError(nil, id, mcp.Errorf(mcp.CodeInvalidRequest, "the message is larger than %d bytes", tooLong.Limit)))
 			}
 			continue
 		case errors.Is(err, io.EOF):
@@ -85,8 +86,8 @@ func (p *pipe) read(lines *wire.Lines) error {
 }
 
 func (p *pipe) line(line []byte) {
-	m, err := wire.Parse(line)
-	if errors.Is(err, wire.ErrBatch) {
+	m, err := mcp.Parse(line)
+	if errors.Is(err, mcp.ErrBatch) {
 		p.batch(line)
 		return
 	}
@@ -103,8 +104,8 @@ func (p *pipe) line(line []byte) {
 func (p *pipe) batch(line []byte) {
 	messages, err := splitBatch(line)
 	s := p.legacy()
-	if err == nil && (s == nil || s.agent.Version != wire.V20250326) {
-		err = wire.ErrBatch
+	if err == nil && (s == nil || s.agent.Version != mcp.V20250326) {
+		err = mcp.ErrBatch
 	}
 	if err != nil {
 		bad, id := envelopeError(err)
@@ -116,13 +117,13 @@ func (p *pipe) batch(line []byte) {
 	}
 }
 
-func (p *pipe) message(m *wire.Message) {
+func (p *pipe) message(m *mcp.Message) {
 	switch {
-	case m.Kind() == wire.Request && saysVersion(m):
+	case m.Kind() == mcp.KindRequest && saysVersion(m):
 		p.modern(m)
-	case m.Kind() == wire.Request:
+	case m.Kind() == mcp.KindRequest:
 		p.older(m)
-	case m.Method == wire.MethodNotifyCancel && p.cancelled(m):
+	case m.Method == mcp.MethodNotifyCancel && p.cancelled(m):
 	default:
 		if s := p.legacy(); s != nil {
 			s.take(m)
@@ -137,11 +138,11 @@ func (p *pipe) legacy() *session {
 }
 
 // run does f for a request, if there is room.
-func (p *pipe) run(id wire.ID, f func() answer) {
+func (p *pipe) run(id mcp.ID, f func() answer) {
 	u := p.g.limits.call(p.who.Principal)
 	if u == nil {
 		p.g.count.limited.Add(1)
-		p.answer(appendError(nil, id, wire.Errorf(wire.CodeInternal, "too many requests at once; try again in a second")))
+		p.answer(appendError(nil, id, mcp.Errorf(mcp.CodeInternal, "too many requests at once; try again in a second")))
 		return
 	}
 	p.mu.Lock()
@@ -159,9 +160,9 @@ func (p *pipe) run(id wire.ID, f func() answer) {
 }
 
 // modern serves a request that says its version.
-func (p *pipe) modern(m *wire.Message) {
+func (p *pipe) modern(m *mcp.Message) {
 	p.g.count.modern.Add(1)
-	q := &request{end: p.end, id: m.ID, method: m.Method, params: m.Params, agent: p.who.agent(), out: p}
+	q := &request{end: p.end, id: m.ID, Request: mcp.Request{Method: m.Method, Params: m.Params}, agent: p.who.agent(), out: p}
 	q.agent.Session = &p.counted
 	if bad := q.read(nil); bad != nil {
 		p.answer(appendError(nil, m.ID, bad))
@@ -176,7 +177,7 @@ func (p *pipe) modern(m *wire.Message) {
 	p.mu.Unlock()
 	if taken {
 		cancel(nil)
-		p.answer(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())))
+		p.answer(appendError(nil, m.ID, mcp.Errorf(mcp.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())))
 		return
 	}
 	p.run(m.ID, func() answer {
@@ -192,8 +193,8 @@ func (p *pipe) modern(m *wire.Message) {
 	})
 }
 
-func (p *pipe) cancelled(m *wire.Message) bool {
-	id, ok := wire.RawID(member(m.Params, "requestId"))
+func (p *pipe) cancelled(m *mcp.Message) bool {
+	id, ok := mcp.RawID(member(m.Params, "requestId"))
 	p.mu.Lock()
 	cancel := p.calls[id]
 	p.mu.Unlock()
@@ -205,26 +206,26 @@ func (p *pipe) cancelled(m *wire.Message) bool {
 }
 
 // older serves a request without a version: the handshake, or what comes after it.
-func (p *pipe) older(m *wire.Message) {
+func (p *pipe) older(m *mcp.Message) {
 	p.g.count.legacy.Add(1)
 	s := p.legacy()
 	switch {
-	case m.Method == wire.MethodInitialize && s == nil:
+	case m.Method == mcp.MethodInitialize && s == nil:
 		p.initialize(m)
 	case s != nil:
 		p.run(m.ID, func() answer { return s.serve(m, p, lifetime{}) })
-	case m.Method == wire.MethodPing:
-		p.answer(wire.AppendResult(nil, m.ID, nil))
-	case m.Method == wire.MethodDiscover:
-		p.answer(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)))
+	case m.Method == mcp.MethodPing:
+		p.answer(mcp.AppendResult(nil, m.ID, nil))
+	case m.Method == mcp.MethodDiscover:
+		p.answer(appendError(nil, m.ID, mcp.Errorf(mcp.CodeInvalidParams, "_meta lacks %s", mcp.MetaVersion)))
 	default:
-		p.answer(appendError(nil, m.ID, wire.Errorf(wire.CodeInvalidRequest, "send initialize first, or say the protocol version in _meta")))
+		p.answer(appendError(nil, m.ID, mcp.Errorf(mcp.CodeInvalidRequest, "send initialize first, or say the protocol version in _meta")))
 	}
 }
 
 // initialize begins the session. It is in place before the answer is, so nothing
 // that follows can come too early.
-func (p *pipe) initialize(m *wire.Message) {
+func (p *pipe) initialize(m *mcp.Message) {
 	s := p.g.newSession(p.who, p.end, p, m.Params)
 	s.agent.Session = &p.counted
 	p.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -50,12 +50,12 @@ func (k *talk) say(lines ...string) {
 }
 
 // hear returns the next message.
-func (k *talk) hear() wire.Message {
+func (k *talk) hear() mcp.Message {
 	k.t.Helper()
 	if !k.lines.Scan() {
 		k.t.Fatalf("no more: %v", k.lines.Err())
 	}
-	m, err := wire.Parse([]byte(k.lines.Text()))
+	m, err := mcp.Parse([]byte(k.lines.Text()))
 	if err != nil {
 		k.t.Fatalf("%v: %s", err, k.lines.Text())
 	}
@@ -68,7 +68,7 @@ func modernLine(id, method, params string) string {
 
 // Both eras on one pipe, side by side, and orderly answers to nonsense.
 func TestStdioConversation(t *testing.T) {
-	view := &script{do: func(_ context.Context, a surface.Agent, r surface.Request) ([]byte, error) {
+	view := &script{do: func(_ context.Context, a surface.Agent, r mcp.Request) ([]byte, error) {
 		return fmt.Appendf(nil, "{\n\"version\":%q,\r\n\"lane\":%t}", a.Version, a.Lane != ""), nil
 	}}
 	k := newTalk(t, view)
@@ -109,7 +109,7 @@ func TestStdioConversation(t *testing.T) {
 // the input cancels the rest.
 func TestStdioCancel(t *testing.T) {
 	began, ended := make(chan string, 3), make(chan error, 3)
-	view := &script{do: func(ctx context.Context, _ surface.Agent, r surface.Request) ([]byte, error) {
+	view := &script{do: func(ctx context.Context, _ surface.Agent, r mcp.Request) ([]byte, error) {
 		began <- jsonx.GetText(r.Params, "name")
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
@@ -154,10 +154,10 @@ func TestStdioListen(t *testing.T) {
 	view := &script{}
 	k := newTalk(t, view)
 	k.say(modernLine(`5`, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))
-	if m := k.hear(); m.Method != wire.MethodNotifyListenOK || !strings.Contains(string(m.Params), `"`+wire.MetaSubscription+`":5`) {
+	if m := k.hear(); m.Method != mcp.MethodNotifyListenOK || !strings.Contains(string(m.Params), `"`+mcp.MetaSubscription+`":5`) {
 		t.Fatalf("got %s", m.Raw)
 	}
-	on := func() func(wire.Message) {
+	on := func() func(mcp.Message) {
 		for {
 			view.mu.Lock()
 			on := view.on
@@ -167,13 +167,13 @@ func TestStdioListen(t *testing.T) {
 			}
 		}
 	}()
-	on(wire.Message{Method: wire.MethodNotifyPrompts})
-	on(wire.Message{Method: wire.MethodNotifyTools})
-	if m := k.hear(); m.Method != wire.MethodNotifyTools || !strings.Contains(string(m.Params), `"`+wire.MetaSubscription+`":5`) {
+	on(mcp.Message{Method: mcp.MethodNotifyPrompts})
+	on(mcp.Message{Method: mcp.MethodNotifyTools})
+	if m := k.hear(); m.Method != mcp.MethodNotifyTools || !strings.Contains(string(m.Params), `"`+mcp.MetaSubscription+`":5`) {
 		t.Errorf("got %s", m.Raw)
 	}
 	k.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`, modernLine(`6`, "server/discover", ""))
-	if m := k.hear(); m.ID != wire.IntID(6) {
+	if m := k.hear(); m.ID != mcp.IntID(6) {
 		t.Errorf("got %s", m.Raw)
 	}
 }

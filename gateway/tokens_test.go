@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // tokenMap is a TokenStore that counts reads.
@@ -172,7 +172,7 @@ func TestSessionsWhileTheStoreIsAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		helloAs(t, g.Handler(), text, wire.NewestLegacy)
+		helloAs(t, g.Handler(), text, mcp.LatestLegacy)
 		store.mu.Lock()
 		store.fail = errors.New("away")
 		store.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -40,14 +40,14 @@ func (emptyEndpoints) Explain(err error) surface.Problem { return surface.Proble
 // script is a view whose answers a test writes.
 type script struct {
 	emptyEndpoints
-	do      func(ctx context.Context, a surface.Agent, r surface.Request) ([]byte, error)
+	do      func(ctx context.Context, a surface.Agent, r mcp.Request) ([]byte, error)
 	problem surface.Problem
 	logins  *logins // nil: there are none
 
 	mu     sync.Mutex // guards what follows
 	closed []string   // lanes
 	heard  []string   // notifications of agents
-	on     func(wire.Message)
+	on     func(mcp.Message)
 }
 
 func (s *script) Auto() (surface.View, surface.Explanation) {
@@ -73,14 +73,14 @@ func (s *script) Info(context.Context, surface.Agent) (surface.Info, error) {
 	return surface.Info{Server: []byte(`{"name":"s","version":"1"}`), Capabilities: []byte(`{"tools":{}}`), Instructions: "be kind", TTL: time.Second, Public: true}, nil
 }
 
-func (s *script) Do(ctx context.Context, a surface.Agent, r surface.Request) ([]byte, error) {
-	if s.do == nil || r.Method == wire.MethodToolsList && r.Params == nil {
+func (s *script) Do(ctx context.Context, a surface.Agent, r mcp.Request) ([]byte, error) {
+	if s.do == nil || r.Method == mcp.MethodToolsList && r.Params == nil {
 		return []byte(`{"tools":[]}`), nil
 	}
 	return s.do(ctx, a, r)
 }
 
-func (s *script) Listen(ctx context.Context, _ surface.Agent, want surface.Subscription, on func(wire.Message)) error {
+func (s *script) Listen(ctx context.Context, _ surface.Agent, want surface.Subscription, on func(mcp.Message)) error {
 	s.mu.Lock()
 	s.on = on
 	s.mu.Unlock()

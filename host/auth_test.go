@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -68,7 +69,7 @@ func TestRefusals(t *testing.T) {
 					if n <= tt.dial {
 						return nil, &upstream.UnauthorizedError{Server: "a", Status: 401}
 					}
-					return &double{do: func(context.Context, upstream.Request) ([]byte, error) {
+					return &double{do: func(context.Context, mcp.Request) ([]byte, error) {
 						if int(requests.Add(1)) <= tt.call {
 							return nil, &upstream.UnauthorizedError{Server: "a", Status: 401}
 						}
@@ -117,7 +118,7 @@ func TestRefusedForNow(t *testing.T) {
 		down := errors.New("the authorization server is down; the login is kept")
 		refuse := true
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{do: func(context.Context, upstream.Request) ([]byte, error) {
+			return &double{do: func(context.Context, mcp.Request) ([]byte, error) {
 				if refuse {
 					return nil, &upstream.UnauthorizedError{Server: "a", Status: 401}
 				}

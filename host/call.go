@@ -7,18 +7,17 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
-	"github.com/usher-mcp/usher/upstream"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Request is one request to a server.
 type Request struct {
-	upstream.Request
+	mcp.Request
 	// Answer answers what the server asks before it answers itself (elicitation,
 	// sampling, roots), in both eras. Nil leaves questions to the caller: those of
 	// the modern era come back as a result, those of the older one go to
 	// OnRequest.
-	Answer upstream.Responder
+	Answer mcp.Responder
 	// Repeatable says that the request may run twice. Set it from knowledge of
 	// your own; the annotations of a trusted server are looked up by the Host.
 	Repeatable bool
@@ -28,7 +27,7 @@ type Request struct {
 
 // Do sends a request under supervision and returns the raw result. It connects if
 // need be. An answer of the server, error or not, never counts against it; a
-// *wire.Error is found with errors.As. After a failure of the connection the
+// *mcp.Error is found with errors.As. After a failure of the connection the
 // request is repeated once where that is safe; otherwise the error is
 // [ErrOutcomeUnknown].
 func (h *Host) Do(ctx context.Context, k Key, req Request) ([]byte, error) {
@@ -48,7 +47,7 @@ func (u *unit) request(ctx context.Context, req Request) (result []byte, err err
 	if err == nil {
 		return result, nil
 	}
-	if req.Method == wire.MethodToolsCall {
+	if req.Method == mcp.MethodToolsCall {
 		err = u.unknownTool(req, err)
 	}
 	return nil, err
@@ -57,7 +56,7 @@ func (u *unit) request(ctx context.Context, req Request) (result []byte, err err
 // timeout is how long the server may take to answer a method.
 func (u *unit) timeout(method string) time.Duration {
 	switch method {
-	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList:
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList:
 		return u.srv.Timeouts.List
 	}
 	return u.srv.Timeouts.Call
@@ -72,16 +71,16 @@ func (u *unit) send(ctx context.Context, p *patience, l *live, req Request) ([]b
 	r := req.Request
 	r.OnRequest = p.whileAnswering(r.OnRequest)
 	result, err := l.conn.Do(ctx, r)
-	var answer *wire.Error
-	if req.Method != wire.MethodToolsCall || !errors.As(err, &answer) || answer.Code != wire.CodeHeaderMismatch || !wire.Modern(l.conn.Version()) {
+	var answer *mcp.Error
+	if req.Method != mcp.MethodToolsCall || !errors.As(err, &answer) || answer.Code != mcp.CodeHeaderMismatch || !mcp.Stateless(l.conn.Version()) {
 		return result, err
 	}
-	seen := u.catalog.changeCount(wire.MethodToolsList)
-	list, listErr := l.conn.List(ctx, wire.MethodToolsList)
+	seen := u.catalog.changeCount(mcp.MethodToolsList)
+	list, listErr := l.conn.List(ctx, mcp.MethodToolsList)
 	if listErr != nil {
 		return nil, err
 	}
-	u.keep(ctx, wire.MethodToolsList, list, l, seen)
+	u.keep(ctx, mcp.MethodToolsList, list, l, seen)
 	return l.conn.Do(ctx, r)
 }
 
@@ -90,11 +89,11 @@ func (u *unit) send(ctx context.Context, p *patience, l *live, req Request) ([]b
 // of a tool.
 func (u *unit) repeatable(req Request) bool {
 	switch req.Method {
-	case wire.MethodPing, wire.MethodDiscover, wire.MethodComplete,
-		wire.MethodToolsList, wire.MethodPromptsList, wire.MethodPromptsGet,
-		wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodResourcesRead:
+	case mcp.MethodPing, mcp.MethodDiscover, mcp.MethodComplete,
+		mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodPromptsGet,
+		mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead:
 		return true
-	case wire.MethodToolsCall:
+	case mcp.MethodToolsCall:
 	default:
 		return false
 	}
@@ -111,7 +110,7 @@ func (u *unit) repeatable(req Request) bool {
 
 // toolOf is the name of the tool that a request calls.
 func toolOf(req Request) (string, bool) {
-	p, err := wire.ReadParams(req.Params)
+	p, err := mcp.ReadParams(req.Params)
 	return p.Name, err == nil
 }
 
@@ -123,8 +122,8 @@ func annotated(def []byte, hint string) bool {
 // unknownTool adds the names that may have been meant when the server says that a
 // tool does not exist and its list agrees.
 func (u *unit) unknownTool(req Request, err error) error {
-	var answer *wire.Error
-	if !errors.As(err, &answer) || answer.Code != wire.CodeInvalidParams && answer.Code != wire.CodeMethodNotFound {
+	var answer *mcp.Error
+	if !errors.As(err, &answer) || answer.Code != mcp.CodeInvalidParams && answer.Code != mcp.CodeMethodNotFound {
 		return err
 	}
 	name, ok := toolOf(req)

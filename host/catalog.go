@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -41,9 +41,9 @@ type lists struct{ tools, prompts, resources bool }
 
 func (l lists) of(method string) bool {
 	switch method {
-	case wire.MethodToolsList:
+	case mcp.MethodToolsList:
 		return l.tools
-	case wire.MethodPromptsList:
+	case mcp.MethodPromptsList:
 		return l.prompts
 	}
 	return l.resources
@@ -80,7 +80,7 @@ func (c *catalog) connected(l *live) {
 	l.hears = lists{tools: announces(info, "tools"), prompts: announces(info, "prompts"), resources: announces(info, "resources")}
 	c.mu.Lock()
 	c.info, c.shown, c.kept = info, nil, time.Time{}
-	tools := c.list(wire.MethodToolsList).Items
+	tools := c.list(mcp.MethodToolsList).Items
 	c.mu.Unlock()
 	if tools != nil {
 		l.conn.LearnTools(tools)
@@ -106,14 +106,14 @@ func (c *catalog) load(old Catalog, ok bool) {
 	c.shown = nil
 	c.info = upstream.ServerInfo{Version: old.Version, Info: old.Info, Capabilities: old.Capabilities, Instructions: old.Instructions}
 	for method, items := range map[string][][]byte{
-		wire.MethodToolsList: old.Tools, wire.MethodPromptsList: old.Prompts,
-		wire.MethodResourcesList: old.Resources, wire.MethodTemplatesList: old.Templates,
+		mcp.MethodToolsList: old.Tools, mcp.MethodPromptsList: old.Prompts,
+		mcp.MethodResourcesList: old.Resources, mcp.MethodTemplatesList: old.Templates,
 	} {
 		if items == nil {
 			continue
 		}
 		l := listing{List: upstream.List{Items: items, Received: old.At}}
-		if method == wire.MethodToolsList {
+		if method == mcp.MethodToolsList {
 			l.TTL, l.Public, l.stale = old.TTL, old.Public, old.Stale
 		}
 		c.put(method, l)
@@ -236,7 +236,7 @@ func (c *catalog) fresh(method string, now *live) bool {
 	case now == nil || l.from != now || age > maxQuiet:
 		return false
 	}
-	return now.hears.of(method) && (!wire.Modern(now.conn.Version()) || now.listening.Load())
+	return now.hears.of(method) && (!mcp.Stateless(now.conn.Version()) || now.listening.Load())
 }
 
 // view is the catalog as a whole, and whether the tools are known. Every call asks for
@@ -254,10 +254,10 @@ func (c *catalog) view() (out Catalog, known bool) {
 
 // show needs mu.
 func (c *catalog) show() *Catalog {
-	tools := c.list(wire.MethodToolsList)
+	tools := c.list(mcp.MethodToolsList)
 	return &Catalog{
-		Tools: tools.Items, Prompts: c.list(wire.MethodPromptsList).Items,
-		Resources: c.list(wire.MethodResourcesList).Items, Templates: c.list(wire.MethodTemplatesList).Items,
+		Tools: tools.Items, Prompts: c.list(mcp.MethodPromptsList).Items,
+		Resources: c.list(mcp.MethodResourcesList).Items, Templates: c.list(mcp.MethodTemplatesList).Items,
 		Version: c.info.Version, Info: c.info.Info, Capabilities: c.info.Capabilities, Instructions: c.info.Instructions,
 		At: tools.Received, TTL: tools.TTL, Public: tools.Public, Stale: tools.stale, Problem: tools.problem,
 	}
@@ -266,7 +266,7 @@ func (c *catalog) show() *Catalog {
 // tool returns the definition of a tool, and whether the tools are known at all.
 func (c *catalog) tool(name string) (def []byte, known bool) {
 	c.mu.Lock()
-	tools := c.list(wire.MethodToolsList)
+	tools := c.list(mcp.MethodToolsList)
 	c.mu.Unlock()
 	for _, def := range tools.Items {
 		if jsonx.GetText(def, "name") == name {
@@ -278,7 +278,7 @@ func (c *catalog) tool(name string) (def []byte, known bool) {
 
 func (c *catalog) toolNames() []string {
 	c.mu.Lock()
-	tools := c.list(wire.MethodToolsList)
+	tools := c.list(mcp.MethodToolsList)
 	c.mu.Unlock()
 	names := make([]string, len(tools.Items))
 	for i, def := range tools.Items {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"os/exec"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -125,7 +125,7 @@ func callKind(ctx, call context.Context, err error) kind {
 
 // isAnswer reports whether err is a JSON-RPC error of the server.
 func isAnswer(err error) bool {
-	var answer *wire.Error
+	var answer *mcp.Error
 	return errors.As(err, &answer)
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -397,7 +397,7 @@ func (u *unit) learnEra(l *live) {
 	switch {
 	case u.base.Version == "":
 		u.h.opt.Memory.RememberEra(l.ctx, u.digest, version)
-	case wire.Modern(version) && !wire.Modern(u.base.Version):
+	case mcp.Stateless(version) && !mcp.Stateless(u.base.Version):
 		u.reg.modern.Store(version)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -177,7 +178,7 @@ func TestCrashLoop(t *testing.T) {
 // crashing is a server whose connections answer lists and die with every call.
 func crashing() *stage {
 	return &stage{next: func(context.Context, config.Server, int) (*double, error) {
-		return &double{do: func(context.Context, upstream.Request) ([]byte, error) { return nil, transportError(true) }}, nil
+		return &double{do: func(context.Context, mcp.Request) ([]byte, error) { return nil, transportError(true) }}, nil
 	}}
 }
 

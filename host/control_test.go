@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/upstream"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 func TestApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{do: func(ctx context.Context, _ upstream.Request) ([]byte, error) {
+			return &double{do: func(ctx context.Context, _ mcp.Request) ([]byte, error) {
 				return []byte(`{}`), sleep(ctx, time.Second)
 			}}, nil
 		}}
@@ -74,7 +74,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &stage{next: func(ctx context.Context, _ config.Server, _ int) (*double, error) {
-					d := &double{do: func(ctx context.Context, _ upstream.Request) ([]byte, error) {
+					d := &double{do: func(ctx context.Context, _ mcp.Request) ([]byte, error) {
 						return []byte(`{}`), sleep(ctx, 70*time.Millisecond)
 					}}
 					return d, sleep(ctx, 30*time.Millisecond)

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/ending"
-	"github.com/usher-mcp/usher/internal/wire"
-	"github.com/usher-mcp/usher/upstream"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // timeoutError is the cause of a context that one of our own deadlines ended, as
@@ -104,11 +103,11 @@ func (p *patience) remaining() time.Duration {
 }
 
 // whileAnswering wraps a responder so that the deadline rests while it works.
-func (p *patience) whileAnswering(answer upstream.Responder) upstream.Responder {
+func (p *patience) whileAnswering(answer mcp.Responder) mcp.Responder {
 	if answer == nil {
 		return nil
 	}
-	return func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+	return func(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error) {
 		p.rest()
 		defer p.resume()
 		return answer(ctx, method, params)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -171,7 +172,7 @@ func TestMaxConnected(t *testing.T) {
 func TestWaitForPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{closing: time.Second, do: func(ctx context.Context, _ upstream.Request) ([]byte, error) {
+			return &double{closing: time.Second, do: func(ctx context.Context, _ mcp.Request) ([]byte, error) {
 				return []byte(`{}`), sleep(ctx, 10*time.Second)
 			}}, nil
 		}}
@@ -216,7 +217,7 @@ func TestPlacesUnderLoad(t *testing.T) {
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
 			most.Store(max(most.Load(), alive.Add(1)))
 			d := &double{closing: time.Second, gone: func() { alive.Add(-1) }}
-			d.do = func(ctx context.Context, _ upstream.Request) ([]byte, error) {
+			d.do = func(ctx context.Context, _ mcp.Request) ([]byte, error) {
 				return []byte(`{}`), sleep(ctx, time.Second)
 			}
 			return d, nil
@@ -255,7 +256,7 @@ func TestDrainAndStop(t *testing.T) {
 		s := &stage{}
 		s.next = func(context.Context, config.Server, int) (*double, error) {
 			d := &double{}
-			d.do = func(ctx context.Context, req upstream.Request) ([]byte, error) {
+			d.do = func(ctx context.Context, req mcp.Request) ([]byte, error) {
 				select {
 				case <-time.After(map[bool]time.Duration{true: 50 * time.Second, false: 10 * time.Second}[string(req.Params) == `{}`]):
 					return []byte(`{}`), nil
@@ -267,7 +268,7 @@ func TestDrainAndStop(t *testing.T) {
 		}
 		h := s.open(t, nil)
 		short := callTool("x", nil)
-		long := Request{Request: upstream.Request{Method: "tools/call", Params: []byte(`{}`)}}
+		long := Request{Request: mcp.Request{Method: "tools/call", Params: []byte(`{}`)}}
 		var wg sync.WaitGroup
 		do := func(req Request, want error, after time.Duration) {
 			wg.Go(func() {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -29,7 +29,7 @@ func TestKeepAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := upstream.List{Items: named("x"), TTL: time.Minute}
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{version: wire.Newest, list: func(context.Context, string) (upstream.List, error) {
+			return &double{version: mcp.Latest, list: func(context.Context, string) (upstream.List, error) {
 				now := list
 				now.Received = time.Now()
 				return now, nil

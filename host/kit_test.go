@@ -15,7 +15,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -33,9 +33,9 @@ func TestMain(m *testing.M) {
 // double is a connection that does what a test says. Without functions it answers
 // everything with an empty object.
 type double struct {
-	do      func(ctx context.Context, req upstream.Request) ([]byte, error)
+	do      func(ctx context.Context, req mcp.Request) ([]byte, error)
 	list    func(ctx context.Context, method string) (upstream.List, error)
-	listen  func(ctx context.Context, on func(wire.Message)) error
+	listen  func(ctx context.Context, on func(mcp.Message)) error
 	version string
 	caps    string
 	closing time.Duration // how long Close takes
@@ -50,7 +50,7 @@ type double struct {
 	end     context.CancelFunc
 }
 
-func (d *double) Do(ctx context.Context, req upstream.Request) ([]byte, error) {
+func (d *double) Do(ctx context.Context, req mcp.Request) ([]byte, error) {
 	d.calls.Add(1)
 	if d.do == nil {
 		return []byte(`{}`), nil
@@ -58,7 +58,7 @@ func (d *double) Do(ctx context.Context, req upstream.Request) ([]byte, error) {
 	return d.do(ctx, req)
 }
 
-func (d *double) Call(ctx context.Context, req upstream.Request, answer upstream.Responder) ([]byte, error) {
+func (d *double) Call(ctx context.Context, req mcp.Request, answer mcp.Responder) ([]byte, error) {
 	req.OnRequest = answer
 	return d.Do(ctx, req)
 }
@@ -73,7 +73,7 @@ func (d *double) List(ctx context.Context, method string) (upstream.List, error)
 
 func (d *double) LearnTools(tools [][]byte) [][]byte { d.learned.Store(&tools); return tools }
 
-func (d *double) Listen(ctx context.Context, _ upstream.Subscription, on func(wire.Message)) error {
+func (d *double) Listen(ctx context.Context, _ upstream.Subscription, on func(mcp.Message)) error {
 	if d.listen != nil {
 		return d.listen(ctx, on)
 	}
@@ -138,7 +138,7 @@ func (s *stage) dial(ctx context.Context, srv *config.Server, opt *upstream.Opti
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	if d.version == "" {
-		d.version = wire.NewestLegacy
+		d.version = mcp.LatestLegacy
 	}
 	s.mu.Lock()
 	s.made = append(s.made, d)
@@ -189,7 +189,7 @@ func callTool(name string, args any) Request {
 	if err != nil {
 		panic(err)
 	}
-	return Request{Request: upstream.Request{Method: wire.MethodToolsCall, Params: raw}}
+	return Request{Request: mcp.Request{Method: mcp.MethodToolsCall, Params: raw}}
 }
 
 var keyA = Key{Server: "a"}

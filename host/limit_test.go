@@ -9,7 +9,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -19,8 +19,8 @@ func TestListChangesAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var passed, updated atomic.Int64
 		s := &stage{}
-		h := s.open(t, &Options{OnNotification: func(_ Key, m wire.Message) {
-			if m.Method == wire.MethodNotifyTools {
+		h := s.open(t, &Options{OnNotification: func(_ Key, m mcp.Message) {
+			if m.Method == mcp.MethodNotifyTools {
 				passed.Add(1)
 			} else {
 				updated.Add(1)
@@ -30,14 +30,14 @@ func TestListChangesAreThrottled(t *testing.T) {
 			t.Fatal(err)
 		}
 		heard := s.opts[0].OnNotification
-		heard(wire.Message{Method: wire.MethodNotifyTools})
+		heard(mcp.Message{Method: mcp.MethodNotifyTools})
 		if passed.Load() != 1 {
 			t.Error("the first change was held back")
 		}
 		const length = 10 * time.Second
 		for range 10_000 {
-			heard(wire.Message{Method: wire.MethodNotifyTools})
-			heard(wire.Message{Method: wire.MethodNotifyUpdated})
+			heard(mcp.Message{Method: mcp.MethodNotifyTools})
+			heard(mcp.Message{Method: mcp.MethodNotifyUpdated})
 			time.Sleep(length / 10_000)
 		}
 		if n, most := passed.Load(), int64(length/limit.ServerListChanges)+1; n > most || n < most/2 {
@@ -47,7 +47,7 @@ func TestListChangesAreThrottled(t *testing.T) {
 			t.Errorf("%d updates were passed on", n)
 		}
 		before := passed.Load()
-		heard(wire.Message{Method: wire.MethodNotifyTools})
+		heard(mcp.Message{Method: mcp.MethodNotifyTools})
 		time.Sleep(2 * limit.ServerListChanges)
 		synctest.Wait()
 		if passed.Load() <= before {
@@ -60,7 +60,7 @@ func TestListChangesAreThrottled(t *testing.T) {
 // connection, it costs a restart, and the status says why.
 func TestFloodCountsAsFailure(t *testing.T) {
 	_, url := fakeURL(t, &fake.Options{
-		Versions: []string{wire.NewestLegacy}, Switches: []string{"ping-flood=1000;on=GET", "hold-answers"}, Ledger: fake.DiscardLedger(),
+		Versions: []string{mcp.LatestLegacy}, Switches: []string{"ping-flood=1000;on=GET", "hold-answers"}, Ledger: fake.DiscardLedger(),
 	})
 	h := realHost(t, Options{})
 	mustSpawn(t, h, urlServer("a", url))

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Line is the way to one key. It remembers what it found, so that whoever asks for
@@ -50,7 +50,7 @@ func (l *Line) Do(ctx context.Context, req Request) ([]byte, error) {
 }
 
 // Tools is [Host.Tools].
-func (l *Line) Tools(ctx context.Context) (Catalog, error) { return l.list(ctx, wire.MethodToolsList) }
+func (l *Line) Tools(ctx context.Context) (Catalog, error) { return l.list(ctx, mcp.MethodToolsList) }
 
 func (l *Line) list(ctx context.Context, method string) (Catalog, error) {
 	for {

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/upstream"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // TestLine: what a line remembers never outlives the definition: not its replacement,
@@ -14,7 +14,7 @@ import (
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(_ context.Context, srv config.Server, _ int) (*double, error) {
-			return &double{do: func(context.Context, upstream.Request) ([]byte, error) { return []byte(srv.Args[0]), nil }}, nil
+			return &double{do: func(context.Context, mcp.Request) ([]byte, error) { return []byte(srv.Args[0]), nil }}, nil
 		}}
 		h := newHost(nil, s.dial)
 		defer h.Close()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -16,15 +16,15 @@ import (
 type Subscription = upstream.Subscription
 
 // heard takes in a notification that belongs to no request.
-func (u *unit) heard(m wire.Message) {
+func (u *unit) heard(m mcp.Message) {
 	switch m.Method {
-	case wire.MethodNotifyTools:
-		u.catalog.changed(wire.MethodToolsList)
-	case wire.MethodNotifyPrompts:
-		u.catalog.changed(wire.MethodPromptsList)
-	case wire.MethodNotifyRes:
-		u.catalog.changed(wire.MethodResourcesList)
-		u.catalog.changed(wire.MethodTemplatesList)
+	case mcp.MethodNotifyTools:
+		u.catalog.changed(mcp.MethodToolsList)
+	case mcp.MethodNotifyPrompts:
+		u.catalog.changed(mcp.MethodPromptsList)
+	case mcp.MethodNotifyRes:
+		u.catalog.changed(mcp.MethodResourcesList)
+		u.catalog.changed(mcp.MethodTemplatesList)
 	}
 	if u.h.opt.OnNotification == nil {
 		return
@@ -39,18 +39,18 @@ func (u *unit) heard(m wire.Message) {
 // else.
 func listKind(method string) int {
 	switch method {
-	case wire.MethodNotifyTools:
+	case mcp.MethodNotifyTools:
 		return 0
-	case wire.MethodNotifyPrompts:
+	case mcp.MethodNotifyPrompts:
 		return 1
-	case wire.MethodNotifyRes:
+	case mcp.MethodNotifyRes:
 		return 2
 	}
 	return -1
 }
 
 // announce passes on that a list has changed, which was held back.
-func (u *unit) announce(kind int, m wire.Message) {
+func (u *unit) announce(kind int, m mcp.Message) {
 	u.h.spawn(func() {
 		u.changes[kind].passed()
 		if !u.gone.Load() {
@@ -95,7 +95,7 @@ func (t *throttle) passed() {
 // listen hears of changed lists for as long as the connection lives, where the
 // modern era wants to be asked for that.
 func (u *unit) listen(l *live) {
-	if !wire.Modern(l.conn.Version()) || l.hears == (lists{}) {
+	if !mcp.Stateless(l.conn.Version()) || l.hears == (lists{}) {
 		return
 	}
 	want := upstream.Subscription{Tools: l.hears.tools, Prompts: l.hears.prompts, Resources: l.hears.resources}
@@ -113,7 +113,7 @@ func (u *unit) listen(l *live) {
 // see [upstream.Conn.Listen]. The connection is held meanwhile. It ends with an
 // error when the connection does; what to subscribe to anew is the caller's to
 // know.
-func (h *Host) Listen(ctx context.Context, k Key, want upstream.Subscription, on func(wire.Message)) error {
+func (h *Host) Listen(ctx context.Context, k Key, want upstream.Subscription, on func(mcp.Message)) error {
 	l, release, err := h.hold(ctx, k)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (h *Host) Listen(ctx context.Context, k Key, want upstream.Subscription, on
 	if err := l.conn.Listen(ctx, want, on); err != nil {
 		return &Error{Op: "listen to", Server: k.Server, Err: err}
 	}
-	if wire.Modern(l.conn.Version()) {
+	if mcp.Stateless(l.conn.Version()) {
 		return nil
 	}
 	<-ctx.Done() // the older era only had to be told; changes come to OnNotification

@@ -10,7 +10,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -67,7 +67,7 @@ type Options struct {
 	Connection func(Key) upstream.Options
 	// OnNotification hears what a server says that belongs to no request. It must
 	// not block.
-	OnNotification func(Key, wire.Message)
+	OnNotification func(Key, mcp.Message)
 	// OnForget hears that nobody used a key for so long, or that there are so many,
 	// that it was forgotten. It must not block.
 	OnForget func(Key)
@@ -134,11 +134,11 @@ type Memory interface {
 
 // conn is what a Host needs of a connection; *upstream.Conn is one.
 type conn interface {
-	Do(context.Context, upstream.Request) ([]byte, error)
-	Call(context.Context, upstream.Request, upstream.Responder) ([]byte, error)
+	Do(context.Context, mcp.Request) ([]byte, error)
+	Call(context.Context, mcp.Request, mcp.Responder) ([]byte, error)
 	List(ctx context.Context, method string) (upstream.List, error)
 	LearnTools(tools [][]byte) [][]byte
-	Listen(context.Context, upstream.Subscription, func(wire.Message)) error
+	Listen(context.Context, upstream.Subscription, func(mcp.Message)) error
 	Notify(ctx context.Context, method string, params []byte) error
 	Version() string
 	Info() upstream.ServerInfo

@@ -14,8 +14,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
-	"github.com/usher-mcp/usher/upstream"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 func TestOneCallIsOneStart(t *testing.T) {
@@ -37,7 +36,7 @@ func TestOneCallIsOneStart(t *testing.T) {
 			if n > 1 {
 				return down(ctx, srv, n)
 			}
-			return &double{do: func(context.Context, upstream.Request) ([]byte, error) { return nil, transportError(false) }}, nil
+			return &double{do: func(context.Context, mcp.Request) ([]byte, error) { return nil, transportError(false) }}, nil
 		}}
 		h := s.open(t, nil)
 		_, err := h.Do(t.Context(), keyA, callTool("x", nil))
@@ -211,7 +210,7 @@ func TestLogIsBounded(t *testing.T) {
 		long := strings.Repeat("é", limit.ServerLogReason)
 		s := &stage{next: func(_ context.Context, _ config.Server, n int) (*double, error) {
 			if n%2 == 0 {
-				return nil, &wire.Error{Code: -1, Message: long}
+				return nil, &mcp.Error{Code: -1, Message: long}
 			}
 			return &double{}, nil
 		}}

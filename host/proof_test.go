@@ -15,7 +15,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -99,8 +99,8 @@ func badServer(t *testing.T, kind, sw string, http bool) config.Server {
 	opt := &fake.Options{Name: "bad", Ledger: fake.DiscardLedger(), Switches: strings.Fields(sw)}
 	var args []string
 	if strings.HasPrefix(kind, "legacy: ") {
-		opt.Versions = []string{wire.NewestLegacy}
-		args = []string{"--versions", wire.NewestLegacy}
+		opt.Versions = []string{mcp.LatestLegacy}
+		args = []string{"--versions", mcp.LatestLegacy}
 	}
 	if http {
 		_, url := fakeURL(t, opt)

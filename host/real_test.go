@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -71,12 +71,12 @@ func TestHeadersFromCatalog(t *testing.T) {
 }
 
 func TestListChangedIsHeard(t *testing.T) {
-	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+	for _, version := range []string{mcp.Latest, mcp.LatestLegacy} {
 		t.Run(version, func(t *testing.T) {
 			heard := make(chan struct{}, 1)
 			s, url := fakeURL(t, &fake.Options{Versions: []string{version}})
-			h := realHost(t, Options{OnNotification: func(_ Key, m wire.Message) {
-				if m.Method == wire.MethodNotifyTools {
+			h := realHost(t, Options{OnNotification: func(_ Key, m mcp.Message) {
+				if m.Method == mcp.MethodNotifyTools {
 					select {
 					case heard <- struct{}{}:
 					default: // told already
@@ -91,7 +91,7 @@ func TestListChangedIsHeard(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 			defer stop()
 			stream := func(e fake.Entry) bool {
-				return e.Method == wire.MethodListen || e.Event == fake.EventGet
+				return e.Method == mcp.MethodListen || e.Event == fake.EventGet
 			}
 			if _, err := s.Ledger().WaitFor(ctx, stream); err != nil {
 				t.Fatal(err)
@@ -227,11 +227,11 @@ func TestNoDescriptorsLeft(t *testing.T) {
 
 // A subscription hears of its resource in both eras, and ends with its context.
 func TestListenToResource(t *testing.T) {
-	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+	for _, version := range []string{mcp.Latest, mcp.LatestLegacy} {
 		t.Run(version, func(t *testing.T) {
 			heard := make(chan string, 1)
-			hear := func(m wire.Message) {
-				if m.Method == wire.MethodNotifyUpdated {
+			hear := func(m mcp.Message) {
+				if m.Method == mcp.MethodNotifyUpdated {
 					select {
 					case heard <- string(m.Params):
 					default: // told already
@@ -239,7 +239,7 @@ func TestListenToResource(t *testing.T) {
 				}
 			}
 			s, url := fakeURL(t, &fake.Options{Versions: []string{version}})
-			h := realHost(t, Options{OnNotification: func(_ Key, m wire.Message) { hear(m) }})
+			h := realHost(t, Options{OnNotification: func(_ Key, m mcp.Message) { hear(m) }})
 			mustSpawn(t, h, urlServer("a", url))
 			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 			defer stop()

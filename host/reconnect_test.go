@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/upstream"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // A login of one account drops the connections of that account only, those of all its
@@ -16,7 +16,7 @@ func TestReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := false
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{do: func(context.Context, upstream.Request) ([]byte, error) {
+			return &double{do: func(context.Context, mcp.Request) ([]byte, error) {
 				if fails {
 					return nil, transportError(true)
 				}

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
 // What an outcome does to retry, breaker and restart budget.
 func TestOutcomes(t *testing.T) {
-	rpc := wire.Errorf(wire.CodeInternal, "tool says no")
+	rpc := mcp.Errorf(mcp.CodeInternal, "tool says no")
 	tests := []struct {
 		name     string
 		err      error // of the first request; later ones succeed
@@ -60,7 +60,7 @@ func TestOutcomes(t *testing.T) {
 				s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
 					return &double{
 						list: annotatedTools,
-						do: func(context.Context, upstream.Request) ([]byte, error) {
+						do: func(context.Context, mcp.Request) ([]byte, error) {
 							if calls.Add(1) == 1 && tt.err != nil {
 								return nil, tt.err
 							}
@@ -102,10 +102,10 @@ func annotatedTools(context.Context, string) (upstream.List, error) {
 func TestMethodsThatOnlyReadAreRepeated(t *testing.T) {
 	u := &unit{srv: &config.Server{}}
 	for method, want := range map[string]bool{
-		wire.MethodResourcesRead: true, wire.MethodPromptsGet: true, wire.MethodToolsList: true,
-		wire.MethodToolsCall: false, wire.MethodSetLevel: false, "tasks/cancel": false, "x/unknown": false,
+		mcp.MethodResourcesRead: true, mcp.MethodPromptsGet: true, mcp.MethodToolsList: true,
+		mcp.MethodToolsCall: false, mcp.MethodSetLevel: false, "tasks/cancel": false, "x/unknown": false,
 	} {
-		if got := u.repeatable(Request{Request: upstream.Request{Method: method}}); got != want {
+		if got := u.repeatable(Request{Request: mcp.Request{Method: method}}); got != want {
 			t.Errorf("%s: repeatable %v, want %v", method, got, want)
 		}
 	}
@@ -117,7 +117,7 @@ func TestOneCrashCountsOnce(t *testing.T) {
 		s := &stage{}
 		s.next = func(context.Context, config.Server, int) (*double, error) {
 			d := &double{}
-			d.do = func(context.Context, upstream.Request) ([]byte, error) {
+			d.do = func(context.Context, mcp.Request) ([]byte, error) {
 				<-d.life.Done()
 				return nil, transportError(true)
 			}
@@ -149,7 +149,7 @@ func TestTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var cancelled atomic.Int32
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{do: func(ctx context.Context, _ upstream.Request) ([]byte, error) {
+			return &double{do: func(ctx context.Context, _ mcp.Request) ([]byte, error) {
 				<-ctx.Done()
 				cancelled.Add(1)
 				if ours := (&timeoutError{}); !errors.As(context.Cause(ctx), &ours) {
@@ -206,9 +206,9 @@ func TestDeadlineRestsWhileAnswering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srvTime := 9 * time.Second
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{do: func(ctx context.Context, req upstream.Request) ([]byte, error) {
+			return &double{do: func(ctx context.Context, req mcp.Request) ([]byte, error) {
 				time.Sleep(50 * time.Second)
-				_, werr := req.OnRequest(ctx, wire.MethodElicit, nil)
+				_, werr := req.OnRequest(ctx, mcp.MethodElicit, nil)
 				if werr != nil {
 					return nil, werr
 				}
@@ -220,7 +220,7 @@ func TestDeadlineRestsWhileAnswering(t *testing.T) {
 		}}
 		h := s.open(t, nil)
 		req := callTool("ask", nil)
-		req.Answer = func(context.Context, string, []byte) ([]byte, *wire.Error) {
+		req.Answer = func(context.Context, string, []byte) ([]byte, *mcp.Error) {
 			time.Sleep(time.Hour)
 			return []byte(`{}`), nil
 		}
@@ -253,7 +253,7 @@ func TestRateLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				left := tt.times
 				s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-					return &double{do: func(context.Context, upstream.Request) ([]byte, error) {
+					return &double{do: func(context.Context, mcp.Request) ([]byte, error) {
 						if left--; left >= 0 {
 							return nil, &upstream.RateLimitedError{Server: "a", RetryAfter: tt.retryAfter}
 						}
@@ -290,7 +290,7 @@ func TestHalfOpenAdmitsOne(t *testing.T) {
 		healthy := false
 		gate := make(chan struct{})
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{do: func(context.Context, upstream.Request) ([]byte, error) {
+			return &double{do: func(context.Context, mcp.Request) ([]byte, error) {
 				if !healthy {
 					return nil, &upstream.StatusError{Status: 500}
 				}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -38,13 +39,13 @@ func TestReplace(t *testing.T) {
 			case "broken":
 				return nil, &upstream.TransportError{Server: "b", Op: "start", Err: exec.ErrNotFound}
 			case "old":
-				return &double{do: func(context.Context, upstream.Request) ([]byte, error) {
+				return &double{do: func(context.Context, mcp.Request) ([]byte, error) {
 					close(began)
 					<-block
 					return []byte(`{"from":"old"}`), nil
 				}}, nil
 			}
-			return &double{do: func(context.Context, upstream.Request) ([]byte, error) { return []byte(`{"from":"new"}`), nil }}, nil
+			return &double{do: func(context.Context, mcp.Request) ([]byte, error) { return []byte(`{"from":"new"}`), nil }}, nil
 		}}
 		h := s.open(t, nil)
 		b := Key{Server: "b"}

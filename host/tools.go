@@ -8,7 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -16,7 +16,7 @@ import (
 // over a live connection where the last known list may have changed. When that
 // fails the last known tools are returned, marked as stale and with the problem.
 func (h *Host) Tools(ctx context.Context, k Key) (Catalog, error) {
-	return h.List(ctx, k, wire.MethodToolsList)
+	return h.List(ctx, k, mcp.MethodToolsList)
 }
 
 // List is Tools for any list: tools/list, prompts/list, resources/list or
@@ -101,7 +101,7 @@ func (u *unit) keep(ctx context.Context, method string, list upstream.List, from
 // offers reports whether a list may be asked for. Tools always may: they are what
 // servers are for, and some do not declare them.
 func offers(info upstream.ServerInfo, method string) bool {
-	if method == wire.MethodToolsList || info.Capabilities == nil {
+	if method == mcp.MethodToolsList || info.Capabilities == nil {
 		return true
 	}
 	_, ok := jsonx.Get(info.Capabilities, listName(method))

@@ -16,7 +16,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -40,11 +40,11 @@ func TestFreshness(t *testing.T) {
 		between             func(t *testing.T, h *Host, d *double, notify func(method string))
 		want                int // lists read in all
 	}{
-		{name: "no word about changes", version: wire.NewestLegacy, caps: `{"tools":{}}`, want: 2},
-		{name: "changes are announced", version: wire.NewestLegacy, caps: announced, want: 1},
-		{name: "modern, announced", version: wire.Newest, caps: announced, want: 1},
+		{name: "no word about changes", version: mcp.LatestLegacy, caps: `{"tools":{}}`, want: 2},
+		{name: "changes are announced", version: mcp.LatestLegacy, caps: announced, want: 1},
+		{name: "modern, announced", version: mcp.Latest, caps: announced, want: 1},
 		{
-			name: "announced long ago", version: wire.NewestLegacy, caps: announced, want: 2,
+			name: "announced long ago", version: mcp.LatestLegacy, caps: announced, want: 2,
 			between: func(t *testing.T, h *Host, _ *double, _ func(string)) {
 				release, err := h.Hold(t.Context(), keyA)
 				if err != nil {
@@ -55,27 +55,27 @@ func TestFreshness(t *testing.T) {
 			},
 		},
 		{
-			name: "a change", version: wire.NewestLegacy, caps: announced, want: 2,
-			between: func(_ *testing.T, _ *Host, _ *double, notify func(string)) { notify(wire.MethodNotifyTools) },
+			name: "a change", version: mcp.LatestLegacy, caps: announced, want: 2,
+			between: func(_ *testing.T, _ *Host, _ *double, notify func(string)) { notify(mcp.MethodNotifyTools) },
 		},
 		{
-			name: "another list's change", version: wire.NewestLegacy, caps: announced, want: 1,
-			between: func(_ *testing.T, _ *Host, _ *double, notify func(string)) { notify(wire.MethodNotifyPrompts) },
+			name: "another list's change", version: mcp.LatestLegacy, caps: announced, want: 1,
+			between: func(_ *testing.T, _ *Host, _ *double, notify func(string)) { notify(mcp.MethodNotifyPrompts) },
 		},
 		{
-			name: "reconnected", version: wire.NewestLegacy, caps: announced, want: 2,
+			name: "reconnected", version: mcp.LatestLegacy, caps: announced, want: 2,
 			between: func(t *testing.T, h *Host, d *double, _ func(string)) { d.die(); synctest.Wait() },
 		},
 		{
-			name: "kept for a while", version: wire.NewestLegacy, caps: `{}`, ttl: time.Minute, want: 1,
+			name: "kept for a while", version: mcp.LatestLegacy, caps: `{}`, ttl: time.Minute, want: 1,
 			between: func(t *testing.T, h *Host, d *double, _ func(string)) { d.die(); pass(59 * time.Second) },
 		},
 		{
-			name: "kept too long", version: wire.NewestLegacy, caps: `{}`, ttl: time.Minute, want: 2,
+			name: "kept too long", version: mcp.LatestLegacy, caps: `{}`, ttl: time.Minute, want: 2,
 			between: func(*testing.T, *Host, *double, func(string)) { pass(time.Minute) },
 		},
 		{
-			name: "reloaded", version: wire.NewestLegacy, caps: announced, ttl: time.Hour, want: 2,
+			name: "reloaded", version: mcp.LatestLegacy, caps: announced, ttl: time.Hour, want: 2,
 			between: func(t *testing.T, h *Host, _ *double, _ func(string)) { _ = h.Reload(t.Context(), "a") },
 		},
 	}
@@ -96,7 +96,7 @@ func TestFreshness(t *testing.T) {
 						t.Fatalf("round %d: %+v, %v", i, c, err)
 					}
 					if i == 0 && tt.between != nil {
-						tt.between(t, h, s.last(), func(method string) { s.opts[0].OnNotification(wire.Message{Method: method}) })
+						tt.between(t, h, s.last(), func(method string) { s.opts[0].OnNotification(mcp.Message{Method: method}) })
 					}
 				}
 				if int(lists.Load()) != tt.want {
@@ -115,7 +115,7 @@ func TestChangeWhileReading(t *testing.T) {
 		s.next = func(context.Context, config.Server, int) (*double, error) {
 			return &double{caps: `{"tools":{"listChanged":true}}`, list: func(context.Context, string) (upstream.List, error) {
 				if n++; n == 1 {
-					s.opts[0].OnNotification(wire.Message{Method: wire.MethodNotifyTools})
+					s.opts[0].OnNotification(mcp.Message{Method: mcp.MethodNotifyTools})
 				}
 				return upstream.List{Items: named(fmt.Sprint("v", n)), Received: time.Now()}, nil
 			}}, nil
@@ -139,7 +139,7 @@ func TestListsAreSharedAndKept(t *testing.T) {
 			if fail {
 				return nil, transportError(false)
 			}
-			return &double{version: wire.Newest, caps: `{"prompts":{}}`, list: func(_ context.Context, method string) (upstream.List, error) {
+			return &double{version: mcp.Latest, caps: `{"prompts":{}}`, list: func(_ context.Context, method string) (upstream.List, error) {
 				time.Sleep(time.Second)
 				return upstream.List{Items: named(method), Received: time.Now()}, nil
 			}}, nil
@@ -157,11 +157,11 @@ func TestListsAreSharedAndKept(t *testing.T) {
 		if n := s.last().lists.Load(); n != 1 {
 			t.Errorf("%d lists for 20 callers at once", n)
 		}
-		if c, err := h.List(t.Context(), keyA, wire.MethodPromptsList); err != nil || len(c.Prompts) != 1 {
+		if c, err := h.List(t.Context(), keyA, mcp.MethodPromptsList); err != nil || len(c.Prompts) != 1 {
 			t.Errorf("prompts: %+v, %v", c, err)
 		}
 		// Not declared, so not asked for, and known to be empty.
-		if c, err := h.List(t.Context(), keyA, wire.MethodResourcesList); err != nil || c.Resources == nil || s.last().lists.Load() != 2 {
+		if c, err := h.List(t.Context(), keyA, mcp.MethodResourcesList); err != nil || c.Resources == nil || s.last().lists.Load() != 2 {
 			t.Errorf("resources: %+v, %v", c, err)
 		}
 		bus.Close()
@@ -180,7 +180,7 @@ func TestListsAreSharedAndKept(t *testing.T) {
 		fail = true
 		h = s.open(t, &Options{Memory: memory})
 		c, ok := h.Cached(keyA)
-		if !ok || len(c.Tools) != 1 || c.Stale || c.Version != wire.Newest || len(c.Prompts) != 1 {
+		if !ok || len(c.Tools) != 1 || c.Stale || c.Version != mcp.Latest || len(c.Prompts) != 1 {
 			t.Errorf("cached: %+v, %v", c, ok)
 		}
 		if st := stateOf(t, h, "a"); st.Tools != 1 || st.Active {
@@ -195,7 +195,7 @@ func TestListsAreSharedAndKept(t *testing.T) {
 		if err != nil || c.Stale || c.Problem != nil {
 			t.Errorf("reachable again: %+v, %v", c, err)
 		}
-		if s.opts[len(s.opts)-1].Version != wire.Newest {
+		if s.opts[len(s.opts)-1].Version != mcp.Latest {
 			t.Error("the era was not remembered")
 		}
 		if l := s.last().learned.Load(); l == nil || len(*l) != 1 {
@@ -207,22 +207,22 @@ func TestListsAreSharedAndKept(t *testing.T) {
 // The modern era has to be asked for news of changes; they come on that stream.
 func TestListenModern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hear := make(chan func(wire.Message), 1)
+		hear := make(chan func(mcp.Message), 1)
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{version: wire.Newest, caps: `{"tools":{"listChanged":true}}`, listen: func(ctx context.Context, on func(wire.Message)) error {
+			return &double{version: mcp.Latest, caps: `{"tools":{"listChanged":true}}`, listen: func(ctx context.Context, on func(mcp.Message)) error {
 				hear <- on
 				<-ctx.Done()
 				return ctx.Err()
 			}}, nil
 		}}
 		var forwarded atomic.Int32
-		h := s.open(t, &Options{OnNotification: func(k Key, m wire.Message) { forwarded.Add(1) }})
+		h := s.open(t, &Options{OnNotification: func(k Key, m mcp.Message) { forwarded.Add(1) }})
 		_, _ = h.Tools(t.Context(), keyA)
 		_, _ = h.Tools(t.Context(), keyA)
 		if n := s.last().lists.Load(); n != 1 {
 			t.Fatalf("%d lists", n)
 		}
-		(<-hear)(wire.Message{Method: wire.MethodNotifyTools})
+		(<-hear)(mcp.Message{Method: mcp.MethodNotifyTools})
 		if c, _ := h.Cached(keyA); !c.Stale || forwarded.Load() != 1 {
 			t.Errorf("stale %v, forwarded %d", c.Stale, forwarded.Load())
 		}
@@ -240,8 +240,8 @@ func TestUnknownNames(t *testing.T) {
 				list: func(context.Context, string) (upstream.List, error) {
 					return upstream.List{Items: named("create_issue", "close_issue"), Received: time.Now()}, nil
 				},
-				do: func(_ context.Context, req upstream.Request) ([]byte, error) {
-					return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool, or bad arguments")
+				do: func(_ context.Context, req mcp.Request) ([]byte, error) {
+					return nil, mcp.Errorf(mcp.CodeInvalidParams, "unknown tool, or bad arguments")
 				},
 			}, nil
 		}}
@@ -266,7 +266,7 @@ func TestUnknownNames(t *testing.T) {
 		_, _ = h.Tools(t.Context(), keyA)
 		_, err = h.Do(t.Context(), keyA, callTool("create_isue", nil))
 		wantErr(t, err, ErrUnknownTool)
-		var answer *wire.Error
+		var answer *mcp.Error
 		if !errors.As(err, &answer) || err.Error() != `a has no tool named "create_isue"; did you mean "create_issue"?` {
 			t.Errorf("%q", err)
 		}
@@ -281,7 +281,7 @@ func TestUnknownNames(t *testing.T) {
 func TestKeysAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(_ context.Context, _ config.Server, n int) (*double, error) {
-			return &double{do: func(context.Context, upstream.Request) ([]byte, error) {
+			return &double{do: func(context.Context, mcp.Request) ([]byte, error) {
 				return fmt.Appendf(nil, `%d`, n), nil
 			}}, nil
 		}}
@@ -382,7 +382,7 @@ func TestDiscoverAnnouncedChange(t *testing.T) {
 						if err != nil {
 							return upstream.List{}, err
 						}
-						u.heard(wire.Message{Method: wire.MethodNotifyTools})
+						u.heard(mcp.Message{Method: mcp.MethodNotifyTools})
 					}
 					return upstream.List{Items: named("one", "two"), Received: time.Now()}, nil
 				}

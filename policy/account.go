@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // accountID is an authorization context at a server.
@@ -166,13 +166,13 @@ const (
 
 func family(method string) int {
 	switch method {
-	case wire.MethodToolsList:
+	case mcp.MethodToolsList:
 		return familyTools
-	case wire.MethodPromptsList:
+	case mcp.MethodPromptsList:
 		return familyPrompts
-	case wire.MethodResourcesList, wire.MethodTemplatesList:
+	case mcp.MethodResourcesList, mcp.MethodTemplatesList:
 		return familyResources
-	case wire.MethodResourcesRead:
+	case mcp.MethodResourcesRead:
 		return familyReads
 	}
 	return familyRest
@@ -193,17 +193,17 @@ func (sc *accountState) outdate(f int) {
 
 // Notified takes in a notification of a server: what it says has changed is not
 // answered from the cache any more.
-func (g *Gate) Notified(k Key, m wire.Message) {
+func (g *Gate) Notified(k Key, m mcp.Message) {
 	sc := g.account(k)
 	switch m.Method {
-	case wire.MethodNotifyTools:
+	case mcp.MethodNotifyTools:
 		sc.confirm.Store(0)
 		sc.outdate(familyTools)
-	case wire.MethodNotifyPrompts:
+	case mcp.MethodNotifyPrompts:
 		sc.outdate(familyPrompts)
-	case wire.MethodNotifyRes:
+	case mcp.MethodNotifyRes:
 		sc.outdate(familyResources)
-	case wire.MethodNotifyUpdated:
+	case mcp.MethodNotifyUpdated:
 		sc.outdate(familyReads)
 	}
 }

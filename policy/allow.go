@@ -7,7 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // needs is how much of a server a verb uses.
@@ -25,23 +25,23 @@ const (
 // methods says what each method of a client needs. What is not listed needs the
 // whole server. A test compares the table with the methods of internal/wire.
 var methods = map[string]needs{
-	wire.MethodToolsList:     needServer,
-	wire.MethodToolsCall:     needTool,
-	wire.MethodPromptsList:   needWhole,
-	wire.MethodPromptsGet:    needWhole,
-	wire.MethodResourcesList: needWhole,
-	wire.MethodTemplatesList: needWhole,
-	wire.MethodResourcesRead: needWhole,
-	wire.MethodSubscribe:     needWhole,
-	wire.MethodUnsubscribe:   needWhole,
-	wire.MethodComplete:      needWhole,
-	wire.MethodListen:        needServer, // Listen looks at what is subscribed to
-	wire.MethodInitialize:    needServer,
-	wire.MethodDiscover:      needServer,
-	wire.MethodPing:          needServer,
+	mcp.MethodToolsList:     needServer,
+	mcp.MethodToolsCall:     needTool,
+	mcp.MethodPromptsList:   needWhole,
+	mcp.MethodPromptsGet:    needWhole,
+	mcp.MethodResourcesList: needWhole,
+	mcp.MethodTemplatesList: needWhole,
+	mcp.MethodResourcesRead: needWhole,
+	mcp.MethodSubscribe:     needWhole,
+	mcp.MethodUnsubscribe:   needWhole,
+	mcp.MethodComplete:      needWhole,
+	mcp.MethodListen:        needServer, // Listen looks at what is subscribed to
+	mcp.MethodInitialize:    needServer,
+	mcp.MethodDiscover:      needServer,
+	mcp.MethodPing:          needServer,
 	// A level that was asked for on a session's own connection; what a server logs
 	// on a shared one reaches callers of the whole server only.
-	wire.MethodSetLevel: needServer,
+	mcp.MethodSetLevel: needServer,
 }
 
 func needOf(method string) needs {

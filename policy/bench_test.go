@@ -7,7 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // idleHost answers at once and forgets.
@@ -55,7 +55,7 @@ func BenchmarkCall(b *testing.B) {
 	budgets := configOf(nil, nil)
 	budgets.Usher.Budgets.Total = config.Budget{Calls: 1 << 40, Run: 1 << 40}
 	budgets.Usher.Budgets.PerServer = config.Budget{Calls: 1 << 40}
-	raw := Call{Key: Key{Server: "s"}, Tool: "tool7", Params: benchParams}
+	raw := Call{Key: Key{Server: "s"}, Tool: "tool7", Request: withParams(benchParams)}
 	built := Call{Key: Key{Server: "s"}, Tool: "tool7", Arguments: []byte(`{"query":"is:open label:bug"}`)}
 	b.Run("nothing applies", func(b *testing.B) { benchCalls(b, benchGate(b, benchResult, nil), raw) })
 	b.Run("params built", func(b *testing.B) { benchCalls(b, benchGate(b, benchResult, nil), built) })
@@ -75,7 +75,7 @@ func BenchmarkCallParallel(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := g.Call(context.Background(), Call{Key: Key{Server: "s"}, Tool: "tool7", Params: benchParams}); err != nil {
+			if _, err := g.Call(context.Background(), Call{Key: Key{Server: "s"}, Tool: "tool7", Request: withParams(benchParams)}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -128,7 +128,7 @@ func BenchmarkParamsSum(b *testing.B) {
 func BenchmarkFreshness(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if f := freshness([]byte(benchResult)); f != (wire.Freshness{}) {
+		if f := freshness([]byte(benchResult)); f != (mcp.Freshness{}) {
 			b.Fatal(f)
 		}
 	}

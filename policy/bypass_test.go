@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // bypasses are attempts to reach delete_repo, or anything that a server might take
@@ -124,7 +124,7 @@ func TestNothingBypassesADenyRule(t *testing.T) {
 			}
 			if tt.params != "" {
 				var req Request
-				req.Method, req.Params = wire.MethodToolsCall, c.Params
+				req.Method, req.Params = mcp.MethodToolsCall, c.Params
 				if tt.name != "header and body differ in case" {
 					if _, err := g.Do(t.Context(), Caller{}, c.Key, req); err == nil {
 						t.Error("Do let it through")
@@ -202,7 +202,7 @@ func TestRenamesReachTheServer(t *testing.T) {
 	})})
 	for _, c := range []Call{
 		callOf("files", "store"), callOf("files", "write"),
-		{Key: Key{Server: "files"}, Tool: "store", Params: []byte(`{ "arguments":{"n":9007199254740993}, "name" : "store", "x":1}`)},
+		{Key: Key{Server: "files"}, Tool: "store", Request: withParams([]byte(`{ "arguments":{"n":9007199254740993}, "name" : "store", "x":1}`))},
 	} {
 		if _, err := g.Call(t.Context(), c); err != nil {
 			t.Error(err)

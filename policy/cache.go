@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Bounds of the cache.
@@ -103,7 +103,7 @@ func (c *cache) get(k cacheKey) (e *cached, fresh bool) {
 }
 
 func (c *cache) filled(method string) *atomic.Bool {
-	if method == wire.MethodToolsCall {
+	if method == mcp.MethodToolsCall {
 		return &c.calls
 	}
 	return &c.lists
@@ -111,7 +111,7 @@ func (c *cache) filled(method string) *atomic.Bool {
 
 // put keeps a result for ttl from now on. An expired list is kept for longer, to
 // stand in.
-func (c *cache) put(k cacheKey, raw []byte, f wire.Freshness) {
+func (c *cache) put(k cacheKey, raw []byte, f mcp.Freshness) {
 	now := time.Now()
 	e := &cached{raw: raw, until: now.Add(f.TTL), public: f.Public, key: k}
 	if f.TTL <= 0 || e.cost() > c.maxBytes/4 {
@@ -234,7 +234,7 @@ func (c *cache) close() {
 
 func isList(method string) bool {
 	switch method {
-	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList:
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList:
 		return true
 	}
 	return false
@@ -243,7 +243,7 @@ func isList(method string) bool {
 // cacheable reports whether the specification lets results of method be kept. Of
 // tools/call only those are that say so themselves.
 func cacheable(method string) bool {
-	return isList(method) || method == wire.MethodDiscover || method == wire.MethodResourcesRead || method == wire.MethodToolsCall
+	return isList(method) || method == mcp.MethodDiscover || method == mcp.MethodResourcesRead || method == mcp.MethodToolsCall
 }
 
 // mayDeclare looks for "ttlMs" anywhere in a result. It goes from M to M, since that
@@ -264,19 +264,19 @@ func mayDeclare(result []byte) bool {
 
 // freshness says how long a result may be kept: not at all when it does not say
 // so, is an error, is no complete answer, or says something twice.
-func freshness(result []byte) wire.Freshness {
+func freshness(result []byte) mcp.Freshness {
 	if !mayDeclare(result) {
-		return wire.Freshness{}
+		return mcp.Freshness{}
 	}
-	f := wire.ReadFreshness(result)
-	if f.TTL <= 0 || wire.ResultType(result) != wire.ResultComplete {
-		return wire.Freshness{}
+	f := mcp.ReadFreshness(result)
+	if f.TTL <= 0 || mcp.ResultType(result) != mcp.ResultComplete {
+		return mcp.Freshness{}
 	}
 	if failed, ok := jsonx.Get(result, "isError"); ok && string(failed) != "false" {
-		return wire.Freshness{}
+		return mcp.Freshness{}
 	}
 	if _, dup := jsonx.Duplicate(result); dup {
-		return wire.Freshness{}
+		return mcp.Freshness{}
 	}
 	return f
 }

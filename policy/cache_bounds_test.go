@@ -5,12 +5,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // numbered is a key of its own tool, so that only the bound of all entries applies.
 func numbered(i int) cacheKey {
-	return cacheKey{topic: topic{server: "s", method: wire.MethodToolsCall, tool: string(rune('a' + i))}}
+	return cacheKey{topic: topic{server: "s", method: mcp.MethodToolsCall, tool: string(rune('a' + i))}}
 }
 
 // What was asked for last stays when there is no room for all.
@@ -18,12 +18,12 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	c := newCache(8 * (1000 + entryCost))
 	defer c.close()
 	for i := range 8 {
-		c.put(numbered(i), make([]byte, 1000), wire.Freshness{TTL: time.Hour})
+		c.put(numbered(i), make([]byte, 1000), mcp.Freshness{TTL: time.Hour})
 	}
 	c.get(numbered(0))
-	c.put(numbered(1), make([]byte, 1000), wire.Freshness{TTL: time.Hour}) // again
+	c.put(numbered(1), make([]byte, 1000), mcp.Freshness{TTL: time.Hour}) // again
 	for i := range 3 {
-		c.put(numbered(8+i), make([]byte, 1000), wire.Freshness{TTL: time.Hour})
+		c.put(numbered(8+i), make([]byte, 1000), mcp.Freshness{TTL: time.Hour})
 	}
 	for i := range 11 {
 		want := i < 2 || i > 4
@@ -39,7 +39,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 		t.Errorf("after the server was dropped: %+v", s)
 	}
 	c.close()
-	c.put(numbered(0), nil, wire.Freshness{TTL: time.Hour})
+	c.put(numbered(0), nil, mcp.Freshness{TTL: time.Hour})
 	if _, fresh := c.get(numbered(0)); fresh {
 		t.Error("a closed cache keeps results")
 	}
@@ -50,13 +50,13 @@ func TestCacheSweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(0)
 		defer c.close()
-		list := cacheKey{topic: topic{server: "s", method: wire.MethodToolsList}}
-		c.put(list, nil, wire.Freshness{TTL: time.Second})
+		list := cacheKey{topic: topic{server: "s", method: mcp.MethodToolsList}}
+		c.put(list, nil, mcp.Freshness{TTL: time.Second})
 		for i := range 5 {
-			c.put(numbered(i), nil, wire.Freshness{TTL: time.Second})
+			c.put(numbered(i), nil, mcp.Freshness{TTL: time.Second})
 		}
 		time.Sleep(sweepEvery)
-		c.put(numbered(9), nil, wire.Freshness{TTL: time.Hour})
+		c.put(numbered(9), nil, mcp.Freshness{TTL: time.Hour})
 		if len(c.byKey) != 2 {
 			t.Errorf("%d entries are kept, want the list and the new one", len(c.byKey))
 		}

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // cacheWorld is a gate in a bubble, before a server that numbers its answers.
@@ -142,11 +142,11 @@ func TestCacheKey(t *testing.T) {
 	} {
 		inCacheWorld(t, `,"ttlMs":5000`, func(w *cacheWorld) {
 			call := func(params string) bool {
-				p, werr := wire.ReadParams([]byte(params))
+				p, werr := mcp.ReadParams([]byte(params))
 				if werr != nil {
 					t.Fatal(werr)
 				}
-				return w.asked(Call{Key: Key{Server: "s"}, Tool: p.Name, Params: []byte(params)})
+				return w.asked(Call{Key: Key{Server: "s"}, Tool: p.Name, Request: withParams([]byte(params))})
 			}
 			call(base)
 			w.check(tt.name, call(tt.params), !tt.same)
@@ -220,9 +220,9 @@ func TestCacheLateAnswerIsNotKept(t *testing.T) {
 
 func TestCacheOfMethods(t *testing.T) {
 	lists := map[string]string{ // method → what makes it outdated
-		wire.MethodToolsList: wire.MethodNotifyTools, wire.MethodPromptsList: wire.MethodNotifyPrompts,
-		wire.MethodResourcesList: wire.MethodNotifyRes, wire.MethodTemplatesList: wire.MethodNotifyRes,
-		wire.MethodResourcesRead: wire.MethodNotifyUpdated, wire.MethodDiscover: "",
+		mcp.MethodToolsList: mcp.MethodNotifyTools, mcp.MethodPromptsList: mcp.MethodNotifyPrompts,
+		mcp.MethodResourcesList: mcp.MethodNotifyRes, mcp.MethodTemplatesList: mcp.MethodNotifyRes,
+		mcp.MethodResourcesRead: mcp.MethodNotifyUpdated, mcp.MethodDiscover: "",
 	}
 	for method, notice := range lists {
 		for _, scope := range []string{"private", "public"} {
@@ -234,21 +234,21 @@ func TestCacheOfMethods(t *testing.T) {
 				if other := w.did(method, `{"uri":"b"}`); other.Cached {
 					t.Errorf("%s with other params is answered from the cache", method)
 				}
-				w.g.Notified(Key{Server: "s"}, wire.Message{Method: "notifications/message"})
+				w.g.Notified(Key{Server: "s"}, mcp.Message{Method: "notifications/message"})
 				if !w.did(method, `{"uri":"a"}`).Cached {
 					t.Errorf("%s: a log message made it outdated", method)
 				}
 				if notice == "" {
 					return
 				}
-				w.g.Notified(Key{Server: "s"}, wire.Message{Method: notice})
+				w.g.Notified(Key{Server: "s"}, mcp.Message{Method: notice})
 				if w.did(method, `{"uri":"a"}`).Cached {
 					t.Errorf("%s is answered from the cache after %s", method, notice)
 				}
 			})
 		}
 	}
-	for _, method := range []string{wire.MethodPromptsGet, wire.MethodComplete, wire.MethodPing, "tasks/get"} {
+	for _, method := range []string{mcp.MethodPromptsGet, mcp.MethodComplete, mcp.MethodPing, "tasks/get"} {
 		inCacheWorld(t, `,"ttlMs":5000`, func(w *cacheWorld) {
 			w.did(method, `{"name":"a"}`)
 			if w.did(method, `{"name":"a"}`).Cached {
@@ -260,26 +260,26 @@ func TestCacheOfMethods(t *testing.T) {
 
 func TestStaleListsStandIn(t *testing.T) {
 	inCacheWorld(t, `,"ttlMs":1000`, func(w *cacheWorld) {
-		w.did(wire.MethodPromptsList, "")
+		w.did(mcp.MethodPromptsList, "")
 		w.asked(callOf("s", "x"))
 		w.wait(time.Minute)
 		w.failed = &host.Error{Server: "s", Err: host.ErrCircuitOpen}
-		if res := w.did(wire.MethodPromptsList, ""); !res.Stale || string(res.Raw) != `{"n":1,"ttlMs":1000}` || res.TTL != 0 {
+		if res := w.did(mcp.MethodPromptsList, ""); !res.Stale || string(res.Raw) != `{"n":1,"ttlMs":1000}` || res.TTL != 0 {
 			t.Errorf("%+v", res)
 		}
 		if _, err := w.g.Call(w.Context(), callOf("s", "x")); !errors.Is(err, host.ErrCircuitOpen) {
 			t.Errorf("a result stands in: %v", err)
 		}
-		for _, final := range []error{wire.Errorf(wire.CodeInternal, "no"), host.ErrDisabled, host.ErrHeldBack, context.Canceled} {
+		for _, final := range []error{mcp.Errorf(mcp.CodeInternal, "no"), host.ErrDisabled, host.ErrHeldBack, context.Canceled} {
 			w.failed = final
 			var req Request
-			req.Method = wire.MethodPromptsList
+			req.Method = mcp.MethodPromptsList
 			if _, err := w.g.Do(w.Context(), Caller{}, Key{Server: "s"}, req); err == nil {
 				t.Errorf("a list stands in for %v", final)
 			}
 		}
 		w.failed = nil
-		if res := w.did(wire.MethodPromptsList, ""); res.Stale || res.Cached {
+		if res := w.did(mcp.MethodPromptsList, ""); res.Stale || res.Cached {
 			t.Errorf("after the server came back: %+v", res)
 		}
 		if n := w.g.CacheStats().Stale; n != 1 {
@@ -308,9 +308,9 @@ func TestCacheBounds(t *testing.T) {
 	defer c.close()
 	for i := range 100 {
 		k := cacheKey{topic: topic{"s", "m", fmt.Sprint(i)}, sum: sha256.Sum256([]byte{byte(i)})}
-		c.put(k, make([]byte, 1000), wire.Freshness{TTL: time.Hour})
+		c.put(k, make([]byte, 1000), mcp.Freshness{TTL: time.Hour})
 	}
-	c.put(cacheKey{topic: topic{server: "big"}}, make([]byte, 5000), wire.Freshness{TTL: time.Hour})
+	c.put(cacheKey{topic: topic{server: "big"}}, make([]byte, 5000), mcp.Freshness{TTL: time.Hour})
 	if s := c.stats(); s.Bytes > 10_000 || s.Entries == 0 || s.Entries > 8 {
 		t.Errorf("%+v", s)
 	}
@@ -325,16 +325,16 @@ func TestCacheAnswersThatTookAPerson(t *testing.T) {
 		answer := w.h.do
 		w.h.do = func(ctx context.Context, k host.Key, req host.Request) ([]byte, error) {
 			if req.OnRequest != nil {
-				_, _ = req.OnRequest(ctx, wire.MethodElicit, nil)
+				_, _ = req.OnRequest(ctx, mcp.MethodElicit, nil)
 			}
 			return answer(ctx, k, req)
 		}
 		c := callOf("s", "x")
-		c.OnRequest = func(context.Context, string, []byte) ([]byte, *wire.Error) { return []byte(`{}`), nil }
+		c.OnRequest = func(context.Context, string, []byte) ([]byte, *mcp.Error) { return []byte(`{}`), nil }
 		w.asked(c)
 		w.check("asked on the way", w.asked(c), true)
 		c = callOf("s", "y")
-		c.Answer = func(context.Context, string, []byte) ([]byte, *wire.Error) { return []byte(`{}`), nil }
+		c.Answer = func(context.Context, string, []byte) ([]byte, *mcp.Error) { return []byte(`{}`), nil }
 		w.asked(c)
 		w.check("answered by the caller", w.asked(c), true)
 	})
@@ -375,7 +375,7 @@ func TestCacheModel(t *testing.T) {
 					for i := range rapid.IntRange(1, 40).Draw(t, "burst") {
 						k.sum[0] = byte((int(k.sum[0]) + i) % 81)
 						value := fmt.Sprint(ttl, i)
-						c.put(k, []byte(value), wire.Freshness{TTL: ttl})
+						c.put(k, []byte(value), mcp.Freshness{TTL: ttl})
 						keys := append(remove(order[k.topic], k), k)
 						model[k] = entry{value, time.Now().Add(ttl)}
 						for len(keys) > maxPerTool {

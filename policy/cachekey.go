@@ -4,19 +4,19 @@ import (
 	"crypto/sha256"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // unsaid are the members of `_meta` that say nothing about what is asked: they
 // differ from call to call, or say who asks and where the answer is to be told.
 var unsaid = []jsonx.Edit{
-	{Key: wire.MetaVersion},
-	{Key: wire.MetaClientInfo},
-	{Key: wire.MetaLogLevel},
-	{Key: wire.MetaProgress},
-	{Key: wire.MetaTraceParent},
-	{Key: wire.MetaTraceState},
-	{Key: wire.MetaBaggage},
+	{Key: mcp.MetaVersion},
+	{Key: mcp.MetaClientInfo},
+	{Key: mcp.MetaLogLevel},
+	{Key: mcp.MetaProgress},
+	{Key: mcp.MetaTraceParent},
+	{Key: mcp.MetaTraceState},
+	{Key: mcp.MetaBaggage},
 }
 
 // paramsSum identifies params whatever their order and spacing. It is false when
@@ -26,7 +26,7 @@ func paramsSum(params []byte) (sum [32]byte, ok bool) {
 	if params == nil {
 		return sha256.Sum256([]byte("{}")), true
 	}
-	p, err := wire.ReadParams(params)
+	p, err := mcp.ReadParams(params)
 	if err != nil || p.Retry {
 		return sum, false
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Kind says what an error means to an agent.
@@ -16,7 +16,7 @@ type Kind string
 // The kinds of problems.
 const (
 	KindOther         Kind = ""               // none of the others
-	KindAnswer        Kind = "answer"         // the server's own answer, a *wire.Error
+	KindAnswer        Kind = "answer"         // the server's own answer, a *mcp.Error
 	KindLogin         Kind = "needs_login"    // a person has to log in
 	KindDenied        Kind = "denied"         // a rule forbids it
 	KindBudget        Kind = "budget"         // too many calls
@@ -99,7 +99,7 @@ func explainHost(err error) Problem {
 		}
 	}
 	var e *host.Error
-	var answer *wire.Error
+	var answer *mcp.Error
 	if errors.As(err, &e) {
 		p.Server, p.RetryAfter = e.Server, e.RetryAfter
 		p.Text, p.Next = e.WithoutHint(), nextStep(p.Kind, e)

@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // How a call ended.
@@ -49,16 +49,16 @@ type Finished struct {
 
 func finished(c *Call, took time.Duration, res Result, err error) Finished {
 	return Finished{
-		Caller: c.Caller, Key: c.Key, Method: wire.MethodToolsCall, Tool: c.Tool, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
+		Caller: c.Caller, Key: c.Key, Method: mcp.MethodToolsCall, Tool: c.Tool, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,
 		Bytes: len(res.Raw), Err: err, arguments: c.Arguments, params: c.Params,
 	}
 }
 
 // used is finished for a request that is no tool call.
 func used(c Caller, k Key, req Request, took time.Duration, res Result, err error) Finished {
-	p, _ := wire.ReadParams(req.Params) // what cannot be read was refused
+	p, _ := mcp.ReadParams(req.Params) // what cannot be read was refused
 	name, _ := p.NameFor(req.Method)
-	if req.Method == wire.MethodResourcesRead {
+	if req.Method == mcp.MethodResourcesRead {
 		name = config.MaskURI(name)
 	}
 	return Finished{

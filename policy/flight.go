@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // flights lets identical calls that are under way at once share one request. It
@@ -27,7 +27,7 @@ type flight struct {
 // answer is what a server said, and for how long it said that it may be kept.
 type answer struct {
 	raw   []byte
-	fresh wire.Freshness
+	fresh mcp.Freshness
 	err   error
 }
 

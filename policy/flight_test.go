@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // slowly makes every answer take a second, and end with its context.
@@ -179,15 +179,15 @@ func TestHooksOfACallerThatLeft(t *testing.T) {
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-			req.OnNotification(wire.Message{})
-			if _, err := req.OnRequest(ctx, wire.MethodElicit, nil); err == nil {
+			req.OnNotification(mcp.Message{})
+			if _, err := req.OnRequest(ctx, mcp.MethodElicit, nil); err == nil {
 				t.Error("a caller that left was asked")
 			}
 			return []byte(`{"ttlMs":5000}`), nil
 		}
 		c := callOf("s", "x")
-		c.OnNotification = func(wire.Message) { t.Error("a caller that left was told") }
-		c.OnRequest = func(context.Context, string, []byte) ([]byte, *wire.Error) { return []byte(`{}`), nil }
+		c.OnNotification = func(mcp.Message) { t.Error("a caller that left was told") }
+		c.OnRequest = func(context.Context, string, []byte) ([]byte, *mcp.Error) { return []byte(`{}`), nil }
 		ctx, leave := context.WithCancel(w.Context())
 		other, leaveToo := context.WithTimeout(w.Context(), 1500*time.Millisecond)
 		defer leaveToo()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -158,28 +158,17 @@ func (g *Gate) Close(ctx context.Context) {
 
 // Call is one call of a tool.
 type Call struct {
+	// Request holds the params, callbacks and limits of the call. Its Params are the
+	// whole params as a client sent them, for what must arrive unchanged: they replace
+	// Arguments, and their name must be Tool. Its Method is not used. A call with an
+	// Answer is neither answered from the cache nor kept.
+	Request
 	Caller Caller
 	Key    Key // its Principal is the Caller's
 	// Tool is the name of the tool, as listed or as the server itself calls it.
 	Tool string
 	// Arguments are raw JSON; nil stands for {}.
 	Arguments []byte
-	// Params are the whole params of the call as an agent sent them, for what
-	// must arrive unchanged. They replace Arguments, and their name must be Tool.
-	Params []byte
-	// Read is what was read of Params, where that has been done.
-	Read wire.Reading
-
-	// OnNotification hears what belongs to the call, such as progress. It must
-	// not block.
-	OnNotification func(wire.Message)
-	// OnRequest answers what a server of the older era asks meanwhile.
-	OnRequest func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
-	// Answer answers what a server of either era asks, see host.Request. Such a
-	// call is neither answered from the cache nor kept.
-	Answer func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
-	// Timeout replaces the server's timeouts.call. 0: it does not.
-	Timeout time.Duration
 }
 
 // Result is an answer. Raw may be shared with others: do not change it.
@@ -197,7 +186,7 @@ type Result struct {
 }
 
 // Call runs a tool, if it may. Refusals are [ErrDenied], [ErrBudget] and
-// [ErrSchemaChanged]; a *wire.Error is an answer of the server or says that the
+// [ErrSchemaChanged]; a *mcp.Error is an answer of the server or says that the
 // params are ambiguous; the rest are errors of host.
 func (g *Gate) Call(ctx context.Context, c Call) (Result, error) {
 	c.Key = c.Caller.own(c.Key)
@@ -213,7 +202,7 @@ func (g *Gate) Call(ctx context.Context, c Call) (Result, error) {
 // call is the order of the gate: allow → budget → pin → cache → host.
 func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	if c.Tool == "" {
-		return Result{}, wire.Errorf(wire.CodeInvalidParams, "the call names no tool")
+		return Result{}, mcp.Errorf(mcp.CodeInvalidParams, "the call names no tool")
 	}
 	var q query
 	q.account = g.accounts.find(c.Key) // nil for the first request of an account
@@ -249,13 +238,13 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 // the server may read them as such.
 func (g *Gate) Do(ctx context.Context, c Caller, k Key, req Request) (Result, error) {
 	k = c.own(k)
-	if req.Method == wire.MethodToolsCall {
+	if req.Method == mcp.MethodToolsCall {
 		return g.doCall(ctx, c, k, req)
 	}
-	if werr := wire.CheckMethod(req.Method); werr != nil {
+	if werr := mcp.CheckMethod(req.Method); werr != nil {
 		return Result{}, werr
 	}
-	if _, werr := req.Read.Params(req.Params); werr != nil {
+	if _, werr := req.ReadParams(); werr != nil {
 		return Result{}, werr
 	}
 	if g.opt.OnCall == nil {
@@ -263,7 +252,7 @@ func (g *Gate) Do(ctx context.Context, c Caller, k Key, req Request) (Result, er
 	}
 	began := time.Now()
 	res, err := g.send(ctx, &c, k, req)
-	if req.Method == wire.MethodPromptsGet || req.Method == wire.MethodResourcesRead || err != nil && isRefusal(err) {
+	if req.Method == mcp.MethodPromptsGet || req.Method == mcp.MethodResourcesRead || err != nil && isRefusal(err) {
 		g.opt.OnCall(used(c, k, req, time.Since(began), res, err))
 	}
 	return res, err
@@ -272,7 +261,7 @@ func (g *Gate) Do(ctx context.Context, c Caller, k Key, req Request) (Result, er
 // send also filters what a server lists.
 func (g *Gate) send(ctx context.Context, c *Caller, k Key, req Request) (Result, error) {
 	res, err := g.do(ctx, c, k, req)
-	if err == nil && req.Method == wire.MethodToolsList {
+	if err == nil && req.Method == mcp.MethodToolsList {
 		res.Raw, err = g.toolsPage(ctx, c, k, res.Raw)
 	}
 	return res, err
@@ -292,14 +281,11 @@ func (g *Gate) do(ctx context.Context, c *Caller, k Key, req Request) (Result, e
 }
 
 func (g *Gate) doCall(ctx context.Context, c Caller, k Key, req Request) (Result, error) {
-	p, werr := req.Read.Params(req.Params)
+	p, werr := req.ReadParams()
 	if werr != nil {
 		return Result{}, werr
 	}
-	return g.Call(ctx, Call{
-		Caller: c, Key: k, Tool: p.Name, Params: req.Params, Read: wire.ReadingOf(req.Params, p), Timeout: req.Timeout,
-		OnNotification: req.OnNotification, OnRequest: req.OnRequest, Answer: req.Answer,
-	})
+	return g.Call(ctx, Call{Request: req, Caller: c, Key: k, Tool: p.Name})
 }
 
 // CacheStats counts what the cache did.

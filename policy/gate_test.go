@@ -16,7 +16,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Each step of the gate refuses before the next one is asked.
@@ -75,17 +75,17 @@ func TestCallPassesThrough(t *testing.T) {
 	g := openGate(t, h, nil, nil)
 	c := Call{
 		Key: Key{Server: "s", Account: "a", Lane: "7"}, Tool: "x",
-		Params:  []byte(`{"name":"x" , "arguments": {"b":1, "a":1e5}, "_meta":{"progressToken":1},"unknown":[]}`),
-		Timeout: time.Minute, OnNotification: func(wire.Message) {},
+		Request: withParams([]byte(`{"name":"x" , "arguments": {"b":1, "a":1e5}, "_meta":{"progressToken":1},"unknown":[]}`)),
 	}
+	c.Timeout, c.OnNotification = time.Minute, func(mcp.Message) {}
 	res, err := g.Call(t.Context(), c)
 	if err != nil || string(res.Raw) != result || res.Cached || res.TTL != 0 {
 		t.Errorf("%+v %s, %v", res, res.Raw, err)
 	}
-	if string(got.Params) != string(c.Params) || got.Timeout != time.Minute || got.OnNotification == nil || got.Method != wire.MethodToolsCall {
+	if string(got.Params) != string(c.Params) || got.Timeout != time.Minute || got.OnNotification == nil || got.Method != mcp.MethodToolsCall {
 		t.Errorf("sent %+v %s", got, got.Params)
 	}
-	answer := wire.Errorf(-32000, "no")
+	answer := mcp.Errorf(-32000, "no")
 	h.do = func(context.Context, host.Key, host.Request) ([]byte, error) { return nil, answer }
 	if _, err := g.Call(t.Context(), c); !errors.Is(err, error(answer)) {
 		t.Errorf("%v, want the server's own error", err)
@@ -100,8 +100,8 @@ func TestArgumentsMustBeAnObject(t *testing.T) {
 		`{"a":}`: "arguments: invalid JSON", `{} {}`: "arguments: invalid JSON", ``: "arguments is nothing, not an object",
 	} {
 		_, err := g.Call(t.Context(), Call{Key: Key{Server: "s"}, Tool: "x", Arguments: []byte(args)})
-		var we *wire.Error
-		if !errors.As(err, &we) || we.Code != wire.CodeInvalidParams || !strings.HasPrefix(we.Message, want) {
+		var we *mcp.Error
+		if !errors.As(err, &we) || we.Code != mcp.CodeInvalidParams || !strings.HasPrefix(we.Message, want) {
 			t.Errorf("%q: %v, want %q", args, err, want)
 		}
 	}
@@ -156,8 +156,8 @@ func TestPromptsAndResourcesAreHeardOf(t *testing.T) {
 	var heard []string
 	g := openGate(t, h, nil, &Options{OnCall: func(f Finished) { heard = append(heard, f.Method+" "+f.Tool+" "+f.Outcome) }})
 	for method, params := range map[string]string{
-		wire.MethodResourcesRead: `{"uri":"file:///a"}`, wire.MethodPromptsGet: `{"name":"p","arguments":{}}`,
-		wire.MethodPromptsList: `{}`, wire.MethodComplete: `{}`,
+		mcp.MethodResourcesRead: `{"uri":"file:///a"}`, mcp.MethodPromptsGet: `{"name":"p","arguments":{}}`,
+		mcp.MethodPromptsList: `{}`, mcp.MethodComplete: `{}`,
 	} {
 		req := Request{}
 		req.Method, req.Params = method, []byte(params)
@@ -187,10 +187,10 @@ func TestFinished(t *testing.T) {
 		{err: host.ErrOutcomeUnknown, outcome: OutcomeUnknown},
 		{err: &host.NeedsLoginError{}, outcome: OutcomeLogin},
 		{err: context.Canceled, outcome: OutcomeCancelled},
-		{err: wire.Errorf(1, "x"), outcome: OutcomeError},
+		{err: mcp.Errorf(1, "x"), outcome: OutcomeError},
 	} {
 		h.do = func(context.Context, host.Key, host.Request) ([]byte, error) { return []byte(tt.result), tt.err }
-		_, _ = g.Call(t.Context(), Call{Caller: As("ann"), Key: Key{Server: "s", Account: "w"}, Tool: "x", Params: []byte(`{"name":"x","arguments":{ }}`)})
+		_, _ = g.Call(t.Context(), Call{Caller: As("ann"), Key: Key{Server: "s", Account: "w"}, Tool: "x", Request: withParams([]byte(`{"name":"x","arguments":{ }}`))})
 		if last.Outcome != tt.outcome {
 			t.Errorf("%s %v: %s, want %s", tt.result, tt.err, last.Outcome, tt.outcome)
 		}
@@ -227,7 +227,7 @@ func TestGateUnderConcurrency(t *testing.T) {
 				case 10:
 					h.setTools(simpleTool("a"), simpleTool("b"), described("c", fmt.Sprint(j)))
 				case 20:
-					g.Notified(k, wire.Message{Method: wire.MethodNotifyTools})
+					g.Notified(k, mcp.Message{Method: mcp.MethodNotifyTools})
 				case 30:
 					g.Configure(cfg)
 				case 40:
@@ -260,12 +260,12 @@ func FuzzCall(f *testing.F) {
 		g := newGate(h.line, nil, &Options{Config: configOf(nil, []string{"github/delete_*"})})
 		defer g.Close(context.Background())
 		var req Request
-		req.Method, req.Params = wire.MethodToolsCall, params
+		req.Method, req.Params = mcp.MethodToolsCall, params
 		for range 2 {
 			_, _ = g.Do(t.Context(), Caller{}, Key{Server: "github"}, req)
 		}
 		for _, sent := range h.log() {
-			p, err := wire.ReadParams([]byte(strings.TrimPrefix(sent, "tools/call ")))
+			p, err := mcp.ReadParams([]byte(strings.TrimPrefix(sent, "tools/call ")))
 			if err != nil || p.Name != "list_repos" {
 				t.Fatalf("%q reached the server", sent)
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -72,10 +72,10 @@ func (h *fakeHost) Tools(context.Context, host.Key) (host.Catalog, error) {
 		return host.Catalog{}, h.err
 	}
 	if h.fails != nil {
-		return host.Catalog{Tools: h.tools, At: h.at, Stale: true, Problem: h.fails, Version: wire.Newest}, nil
+		return host.Catalog{Tools: h.tools, At: h.at, Stale: true, Problem: h.fails, Version: mcp.Latest}, nil
 	}
 	h.known, h.at, h.stale, h.old = true, time.Now(), false, nil
-	return host.Catalog{Tools: h.tools, At: h.at, Version: wire.Newest}, nil
+	return host.Catalog{Tools: h.tools, At: h.at, Version: mcp.Latest}, nil
 }
 
 func (h *fakeHost) Cached(host.Key) (host.Catalog, bool) {
@@ -84,7 +84,7 @@ func (h *fakeHost) Cached(host.Key) (host.Catalog, bool) {
 	if h.old != nil {
 		return *h.old, true
 	}
-	return host.Catalog{Tools: h.tools, At: h.at, Stale: h.stale, Version: wire.Newest}, h.known
+	return host.Catalog{Tools: h.tools, At: h.at, Stale: h.stale, Version: mcp.Latest}, h.known
 }
 
 func (h *fakeHost) log() []string {
@@ -169,4 +169,11 @@ func (h *fakeHost) remember(c host.Catalog) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.old = &c
+}
+
+// withParams is a request with the params of a client.
+func withParams(raw []byte) Request {
+	var r Request
+	r.Params = raw
+	return r
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/lookalike"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // toolsPage leaves out of a page of a server's tools what does not exist for the
@@ -54,7 +54,7 @@ func oneList(page []byte) error {
 		own := string(m.Key) == listKeys[0]
 		switch kind := jsonx.TypeOf(m.Value); {
 		case own && seen, !own && lookalike.Of(m.Key, listKeys) != "", own && kind != "array" && kind != "null":
-			return wire.Errorf(wire.CodeInternal, "the server's list of tools can be read in more than one way")
+			return mcp.Errorf(mcp.CodeInternal, "the server's list of tools can be read in more than one way")
 		}
 		seen = seen || own
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // A page of tools may hold a second list that some clients read instead of the first:
@@ -25,7 +25,7 @@ func TestSecondListOnAPage(t *testing.T) {
 			h.do = answers(page)
 			g := openGate(t, h, nil, nil)
 			var req Request
-			req.Method = wire.MethodToolsList
+			req.Method = mcp.MethodToolsList
 			res, err := g.Do(t.Context(), Caller{}, Key{Server: "s"}, req)
 			if err == nil && strings.Contains(string(res.Raw), "CANARY") {
 				t.Errorf("a tool that was never compared with its pin is shown: %s", res.Raw)
@@ -43,7 +43,7 @@ func TestPageOfOneToolOverAndOver(t *testing.T) {
 	h.do = answers(`{"tools":[` + strings.TrimSuffix(strings.Repeat(`{"name":"read"},`, times), ",") + `]}`)
 	g := openGate(t, h, nil, nil)
 	var req Request
-	req.Method = wire.MethodToolsList
+	req.Method = mcp.MethodToolsList
 	res, err := g.Do(t.Context(), Caller{}, Key{Server: "s"}, req)
 	if err != nil || len(res.Raw) > 2*len(large) {
 		t.Errorf("a page of %d bytes has become %d bytes (%v)", times*16, len(res.Raw), err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // query is one request on its way through cache and host.
@@ -31,23 +31,21 @@ type query struct {
 
 // fill takes over a call, and checks that what was decided on is what will be sent.
 func (q *query) fill(c *Call, tool string) error {
-	q.key, q.topic, q.kept = c.Key, topic{c.Key.Server, wire.MethodToolsCall, tool}, c.Answer == nil
-	q.request.Method = wire.MethodToolsCall
-	q.request.OnNotification, q.request.Timeout = c.OnNotification, c.Timeout
-	q.request.OnRequest, q.request.Answer = c.OnRequest, c.Answer
+	q.key, q.topic, q.kept = c.Key, topic{c.Key.Server, mcp.MethodToolsCall, tool}, c.Answer == nil
+	q.request = c.Request
+	q.request.Method = mcp.MethodToolsCall
 	if c.Params == nil {
 		params, err := buildParams(tool, c.Arguments)
 		q.request.Params = params
 		return err
 	}
-	p, werr := c.Read.Params(c.Params)
+	p, werr := q.request.ReadParams()
 	switch {
 	case werr != nil:
 		return werr
 	case p.Name != c.Tool:
-		return wire.Errorf(wire.CodeHeaderMismatch, "the call is for %q, but its params name %q", c.Tool, p.Name)
+		return mcp.Errorf(mcp.CodeHeaderMismatch, "the call is for %q, but its params name %q", c.Tool, p.Name)
 	}
-	q.request.Params, q.request.Read = c.Params, wire.ReadingOf(c.Params, p)
 	if tool != c.Tool {
 		q.request.Params = jsonx.Set(c.Params, "name", jsonx.Quote(tool))
 	}
@@ -59,10 +57,10 @@ func buildParams(tool string, arguments []byte) ([]byte, error) {
 		arguments = []byte("{}")
 	}
 	if jsonx.TypeOf(arguments) != "object" {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "arguments is %s, not an object", jsonx.TypeOf(arguments))
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "arguments is %s, not an object", jsonx.TypeOf(arguments))
 	}
 	if err := jsonx.Valid(arguments); err != nil {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "arguments: %v", err)
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "arguments: %v", err)
 	}
 	out := make([]byte, 0, len(tool)+len(arguments)+32)
 	out = jsonx.AppendText(append(out, `{"name":`...), tool)
@@ -148,7 +146,7 @@ func (g *Gate) ask(ctx context.Context, q *query, asker context.Context) answer 
 	}
 	if ctx != asker && req.OnNotification != nil {
 		tell := req.OnNotification
-		req.OnNotification = func(m wire.Message) {
+		req.OnNotification = func(m mcp.Message) {
 			if asker.Err() == nil {
 				tell(m)
 			}
@@ -165,15 +163,15 @@ func (g *Gate) ask(ctx context.Context, q *query, asker context.Context) answer 
 	return a
 }
 
-type responder = func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
+type responder = func(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error)
 
 // noticed notes that the server asked something: its answer then depends on what
 // it was told, and answers nobody else.
 func noticed(asked *atomic.Bool, asker context.Context, answer responder) responder {
-	return func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
+	return func(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error) {
 		asked.Store(true)
 		if asker.Err() != nil {
-			return nil, wire.Errorf(wire.CodeInternal, "the caller has left")
+			return nil, mcp.Errorf(mcp.CodeInternal, "the caller has left")
 		}
 		return answer(ctx, method, params)
 	}
@@ -207,7 +205,7 @@ func (g *Gate) settle(q *query, a answer) (Result, error) {
 // final reports whether nothing can stand in for an answer: the server gave one,
 // nobody waits for it, or the server must not be used.
 func final(err error) bool {
-	var said *wire.Error
+	var said *mcp.Error
 	if errors.As(err, &said) {
 		return true
 	}

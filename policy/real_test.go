@@ -12,7 +12,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -20,7 +20,7 @@ import (
 // server says, a denied tool never reaches it, and a tool that changes is blocked
 // as soon as the server has said so.
 func TestGateBeforeARealServer(t *testing.T) {
-	for _, version := range []string{wire.V20260728, wire.V20251125} {
+	for _, version := range []string{mcp.V20260728, mcp.V20251125} {
 		t.Run(version, func(t *testing.T) {
 			numbered := func(def string) fake.Tool {
 				var n atomic.Int64
@@ -38,11 +38,11 @@ func TestGateBeforeARealServer(t *testing.T) {
 			defer transport.CloseIdleConnections()
 			var gate atomic.Pointer[Gate]
 			heard := make(chan struct{}, 10)
-			h := host.New(&host.Options{Transport: transport, OnNotification: func(k host.Key, m wire.Message) {
+			h := host.New(&host.Options{Transport: transport, OnNotification: func(k host.Key, m mcp.Message) {
 				if g := gate.Load(); g != nil {
 					g.Notified(k, m)
 				}
-				if m.Method == wire.MethodNotifyTools {
+				if m.Method == mcp.MethodNotifyTools {
 					heard <- struct{}{}
 				}
 			}})
@@ -57,7 +57,7 @@ func TestGateBeforeARealServer(t *testing.T) {
 			gate.Store(g)
 			for range 3 {
 				res, err := g.Call(t.Context(), callOf("s", "count"))
-				if err != nil || wire.ReadFreshness(res.Raw).TTL != 10*time.Minute {
+				if err != nil || mcp.ReadFreshness(res.Raw).TTL != 10*time.Minute {
 					t.Fatalf("%s, %v", res.Raw, err)
 				}
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -81,7 +81,7 @@ const (
 // Tools lists what a server offers to a caller, up to date where it can be asked.
 func (g *Gate) Tools(ctx context.Context, c Caller, k Key) (Listing, error) {
 	k = c.own(k)
-	if _, err := g.admit(ctx, &c, k, wire.MethodToolsList, ""); err != nil {
+	if _, err := g.admit(ctx, &c, k, mcp.MethodToolsList, ""); err != nil {
 		return Listing{}, err
 	}
 	sc := g.account(k)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // A list that several connections share is judged once for all of them, and again
@@ -50,7 +50,7 @@ func TestListAndCallShareTheConnection(t *testing.T) {
 		calls int64
 	}{
 		"no connection": {gone, 0},
-		"no list":       {&host.Error{Op: "list", Server: "a", Err: wire.Errorf(wire.CodeInternal, "no list today")}, 1},
+		"no list":       {&host.Error{Op: "list", Server: "a", Err: mcp.Errorf(mcp.CodeInternal, "no list today")}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newFakeHost(simpleTool("echo"))

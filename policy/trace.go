@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // traceHit makes the span of a request that the cache answered. It has the name and
@@ -15,13 +15,13 @@ func (g *Gate) traceHit(ctx context.Context, q *query) {
 	if g.opt.Tracer == nil {
 		return
 	}
-	p, _ := wire.ReadParams(q.request.Params) // they have been read before
+	p, _ := mcp.ReadParams(q.request.Params) // they have been read before
 	_, span := g.opt.Tracer.Start(ctx, p.SpanName(q.method), trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
 		attribute.String("mcp.method.name", q.method),
 		attribute.String("server.address", q.server),
 		attribute.Bool("usher.cache.hit", true),
 	))
-	if q.method == wire.MethodToolsCall {
+	if q.method == mcp.MethodToolsCall {
 		span.SetAttributes(attribute.String("gen_ai.tool.name", q.tool))
 	}
 	span.End()

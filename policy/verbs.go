@@ -8,7 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // fleet is what the gate uses of a [host.Host] beside the lines to its servers.
@@ -19,7 +19,7 @@ type fleet interface {
 	Lazy(name string) bool
 	StatusOf(principal string) []ServerStatus
 	List(ctx context.Context, k Key, method string) (Catalog, error)
-	Listen(ctx context.Context, k Key, want Subscription, on func(wire.Message)) error
+	Listen(ctx context.Context, k Key, want Subscription, on func(mcp.Message)) error
 	Notify(ctx context.Context, k Key, method string, params []byte) error
 	Version(ctx context.Context, k Key) (string, error)
 	Release(k Key)
@@ -168,7 +168,7 @@ func (g *Gate) Describe(ctx context.Context, c Caller, k Key, tool string) error
 	k = c.own(k)
 	_, err := g.allow(ctx, &c, k, needTool, tool)
 	if err != nil {
-		g.refused(&c, k, wire.MethodToolsList, tool, err)
+		g.refused(&c, k, mcp.MethodToolsList, tool, err)
 	}
 	return err
 }
@@ -188,7 +188,7 @@ func (g *Gate) Missing(ctx context.Context, c Caller, method string, part func(s
 				continue
 			}
 			tool := name
-			if method != wire.MethodToolsCall {
+			if method != mcp.MethodToolsCall {
 				tool = "" // rules name tools only
 			}
 			k := c.own(Key{Server: server, Account: account})
@@ -214,7 +214,7 @@ func (g *Gate) Version(ctx context.Context, c Caller, k Key) (string, error) {
 // be; see [host.Host.Version].
 func (g *Gate) Connect(ctx context.Context, c Caller, k Key) (string, error) {
 	k = c.own(k)
-	if _, err := g.admit(ctx, &c, k, wire.MethodInitialize, ""); err != nil {
+	if _, err := g.admit(ctx, &c, k, mcp.MethodInitialize, ""); err != nil {
 		return "", err
 	}
 	return g.fleet.Version(ctx, k)
@@ -232,7 +232,7 @@ func (g *Gate) Refresh(ctx context.Context, c Caller, k Key, method string) erro
 
 // Listen subscribes at a server until ctx ends, see [host.Host.Listen].
 // Subscriptions to anything but tools need the whole server.
-func (g *Gate) Listen(ctx context.Context, c Caller, k Key, want Subscription, on func(wire.Message)) error {
+func (g *Gate) Listen(ctx context.Context, c Caller, k Key, want Subscription, on func(mcp.Message)) error {
 	k = c.own(k)
 	if _, err := g.admit(ctx, &c, k, listenMethod(want), ""); err != nil {
 		return err
@@ -249,15 +249,15 @@ func (g *Gate) MayListen(ctx context.Context, c Caller, k Key, want Subscription
 // listenMethod is the method by whose rule a subscription is decided.
 func listenMethod(want Subscription) string {
 	if want.Prompts || want.Resources || len(want.URIs) > 0 {
-		return wire.MethodSubscribe
+		return mcp.MethodSubscribe
 	}
-	return wire.MethodListen
+	return mcp.MethodListen
 }
 
 // Notify sends a notification over the connection of k, if there is one.
 func (g *Gate) Notify(ctx context.Context, c Caller, k Key, method string, params []byte) error {
 	k = c.own(k)
-	if _, err := g.admit(ctx, &c, k, wire.MethodInitialize, ""); err != nil {
+	if _, err := g.admit(ctx, &c, k, mcp.MethodInitialize, ""); err != nil {
 		return err
 	}
 	return g.fleet.Notify(ctx, k, method, params)

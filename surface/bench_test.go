@@ -7,7 +7,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // thousand is a surface with 1,000 known tools of 20 servers, none of them running.
@@ -25,12 +25,12 @@ func thousand(b *testing.B) *rig {
 func bench(b *testing.B, v View, a Agent, method, params string) {
 	b.Helper()
 	raw := []byte(params)
-	if _, err := v.Do(b.Context(), a, Request{Method: method, Params: raw}); err != nil {
+	if _, err := v.Do(b.Context(), a, mcp.Request{Method: method, Params: raw}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := v.Do(b.Context(), a, Request{Method: method, Params: raw}); err != nil {
+		if _, err := v.Do(b.Context(), a, mcp.Request{Method: method, Params: raw}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -38,9 +38,9 @@ func bench(b *testing.B, v View, a Agent, method, params string) {
 
 func BenchmarkList(b *testing.B) {
 	w := thousand(b)
-	b.Run("older", func(b *testing.B) { bench(b, w.Direct(), legacyAgent, wire.MethodToolsList, `{}`) })
-	b.Run("modern", func(b *testing.B) { bench(b, w.Direct(), modernAgent, wire.MethodToolsList, `{}`) })
-	b.Run("meta", func(b *testing.B) { bench(b, w.Meta(), modernAgent, wire.MethodToolsList, `{}`) })
+	b.Run("older", func(b *testing.B) { bench(b, w.Direct(), legacyAgent, mcp.MethodToolsList, `{}`) })
+	b.Run("modern", func(b *testing.B) { bench(b, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`) })
+	b.Run("meta", func(b *testing.B) { bench(b, w.Meta(), modernAgent, mcp.MethodToolsList, `{}`) })
 }
 
 // BenchmarkFirstList is the price of a change: everything is prepared anew.
@@ -66,7 +66,7 @@ func BenchmarkMeta(b *testing.B) {
 		{"error", `{"action":"describe_tool","server":"server07","tool":"nothing_like_it"}`},
 	} {
 		b.Run(action.name, func(b *testing.B) {
-			bench(b, w.Meta(), modernAgent, wire.MethodToolsCall, `{"name":"mcp","arguments":`+action.args+`}`)
+			bench(b, w.Meta(), modernAgent, mcp.MethodToolsCall, `{"name":"mcp","arguments":`+action.args+`}`)
 		})
 	}
 }
@@ -92,13 +92,13 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Run("single", func(b *testing.B) {
-		bench(b, single, modernAgent, wire.MethodToolsCall, `{"name":"echo","arguments":{"a":1}}`)
+		bench(b, single, modernAgent, mcp.MethodToolsCall, `{"name":"echo","arguments":{"a":1}}`)
 	})
 	b.Run("direct", func(b *testing.B) {
-		bench(b, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"s__echo","arguments":{"a":1}}`)
+		bench(b, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"s__echo","arguments":{"a":1}}`)
 	})
 	b.Run("meta", func(b *testing.B) {
-		bench(b, w.Meta(), modernAgent, wire.MethodToolsCall, `{"name":"mcp","arguments":{"action":"call","server":"s","tool":"echo","arguments":{"a":1}}}`)
+		bench(b, w.Meta(), modernAgent, mcp.MethodToolsCall, `{"name":"mcp","arguments":{"action":"call","server":"s","tool":"echo","arguments":{"a":1}}}`)
 	})
-	b.Run("page", func(b *testing.B) { bench(b, single, modernAgent, wire.MethodToolsList, `{}`) })
+	b.Run("page", func(b *testing.B) { bench(b, single, modernAgent, mcp.MethodToolsList, `{}`) })
 }

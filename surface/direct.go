@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -27,51 +27,50 @@ func (d *direct) Info(context.Context, Agent) (Info, error) {
 }
 
 // Do implements [View].
-func (d *direct) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
+func (d *direct) Do(ctx context.Context, a Agent, r mcp.Request) ([]byte, error) {
 	a = d.agent(a)
-	p, werr := r.Read.Params(r.Params)
+	p, werr := r.ReadParams()
 	if werr != nil {
 		return nil, werr
 	}
-	r.Read = wire.ReadingOf(r.Params, p)
 	switch r.Method {
-	case wire.MethodPing:
+	case mcp.MethodPing:
 		return emptyResult(a), nil
-	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList:
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList:
 		return d.list(ctx, a, r.Method, p)
-	case wire.MethodToolsCall:
+	case mcp.MethodToolsCall:
 		return d.call(ctx, a, r, p.Name)
-	case wire.MethodPromptsGet:
+	case mcp.MethodPromptsGet:
 		return d.prompt(ctx, a, r, p.Name)
-	case wire.MethodResourcesRead:
+	case mcp.MethodResourcesRead:
 		return d.readResource(ctx, a, r, p.URI)
-	case wire.MethodSubscribe, wire.MethodUnsubscribe:
+	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		t, err := d.resolve(ctx, a, r.Method, p.URI)
 		if err != nil {
 			return nil, err
 		}
 		return d.s.subscribe(ctx, a, t, p.URI, r)
-	case wire.MethodComplete:
+	case mcp.MethodComplete:
 		return d.complete(ctx, a, r)
-	case wire.MethodSetLevel:
+	case mcp.MethodSetLevel:
 		return d.s.setLevel(ctx, a, r.Params)
 	}
-	return nil, wire.Errorf(wire.CodeMethodNotFound, "method %s is not offered here", r.Method)
+	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "method %s is not offered here", r.Method)
 }
 
 // list answers from what is known; servers never seen before are asked first. It is
 // one page, so every cursor is one we never gave.
-func (d *direct) list(ctx context.Context, a Agent, method string, p wire.Params) ([]byte, error) {
+func (d *direct) list(ctx context.Context, a Agent, method string, p mcp.Params) ([]byte, error) {
 	if p.Cursor != nil {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown cursor %.40s: the list has one page", p.Cursor)
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "unknown cursor %.40s: the list has one page", p.Cursor)
 	}
 	snap := d.current(ctx, a, method)
 	switch method {
-	case wire.MethodPromptsList:
+	case mcp.MethodPromptsList:
 		return snap.prompts.forAgent(a.Version), nil
-	case wire.MethodResourcesList:
+	case mcp.MethodResourcesList:
 		return snap.resources.forAgent(a.Version), nil
-	case wire.MethodTemplatesList:
+	case mcp.MethodTemplatesList:
 		return snap.templates.forAgent(a.Version), nil
 	}
 	return snap.tools.forAgent(a.Version), nil
@@ -94,13 +93,13 @@ func (e *endpoint) current(ctx context.Context, a Agent, method string) *snapsho
 	return snap
 }
 
-func (d *direct) call(ctx context.Context, a Agent, r Request, name string) ([]byte, error) {
+func (d *direct) call(ctx context.Context, a Agent, r mcp.Request, name string) ([]byte, error) {
 	if (name == loginName || name == statusName) && d.s.gate.CanLogin() {
 		return d.own(ctx, a, r, name), nil
 	}
 	snap := d.lookup(ctx, a, func(s *snapshot) bool { _, ok := s.tools.items[name]; return ok })
 	t, ok := snap.tools.items[name]
-	if !ok && d.s.askNamed(ctx, snap, wire.MethodToolsList, name) {
+	if !ok && d.s.askNamed(ctx, snap, mcp.MethodToolsList, name) {
 		snap = d.s.snapshot(ctx, a)
 		t, ok = snap.tools.items[name]
 	}
@@ -108,18 +107,18 @@ func (d *direct) call(ctx context.Context, a Agent, r Request, name string) ([]b
 		t, ok = snap.blocked(d.s.names, name) // the gate refuses it, says why and records it
 	}
 	if !ok {
-		d.s.missing(ctx, a, wire.MethodToolsCall, name)
-		if err := d.s.unread(snap, wire.MethodToolsList, name); err != nil {
+		d.s.missing(ctx, a, mcp.MethodToolsCall, name)
+		if err := d.s.unread(snap, mcp.MethodToolsList, name); err != nil {
 			return nil, err
 		}
-		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s%s", name, didYouMean(name, keys(snap.tools.items)))
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "unknown tool: %s%s", name, didYouMean(name, keys(snap.tools.items)))
 	}
 	r.Params = jsonx.Set(r.Params, "name", jsonx.Quote(t.name))
 	return d.s.forward(ctx, a, t.src.key, t.name, r)
 }
 
 // own answers a call of a tool that the view adds.
-func (d *direct) own(ctx context.Context, a Agent, r Request, name string) []byte {
+func (d *direct) own(ctx context.Context, a Agent, r mcp.Request, name string) []byte {
 	args, _ := jsonx.Get(r.Params, "arguments")
 	server := jsonx.GetText(args, "server")
 	if name == statusName {
@@ -144,7 +143,7 @@ func (s *Surface) refuse(ctx context.Context, a Agent, name, method string) {
 	_ = s.gate.Enter(ctx, a.who, policy.Key{Server: server, Account: account}, method, "") // the agent learns only that it is unknown
 }
 
-func (d *direct) prompt(ctx context.Context, a Agent, r Request, name string) ([]byte, error) {
+func (d *direct) prompt(ctx context.Context, a Agent, r mcp.Request, name string) ([]byte, error) {
 	t, err := d.findPrompt(ctx, a, r.Method, name)
 	if err != nil {
 		return nil, err
@@ -157,22 +156,22 @@ func (d *direct) findPrompt(ctx context.Context, a Agent, method, name string) (
 	find := func(s *snapshot) bool { _, ok := s.prompts.items[name]; return ok }
 	snap := d.s.recent(ctx, a)
 	if !find(snap) {
-		snap = d.current(ctx, a, wire.MethodPromptsList)
+		snap = d.current(ctx, a, mcp.MethodPromptsList)
 	}
-	if !find(snap) && d.s.askNamed(ctx, snap, wire.MethodPromptsList, name) {
+	if !find(snap) && d.s.askNamed(ctx, snap, mcp.MethodPromptsList, name) {
 		snap = d.s.snapshot(ctx, a)
 	}
 	if !find(snap) {
 		d.s.missing(ctx, a, method, name)
-		if err := d.s.unread(snap, wire.MethodPromptsList, name); err != nil {
+		if err := d.s.unread(snap, mcp.MethodPromptsList, name); err != nil {
 			return target{}, err
 		}
-		return target{}, wire.Errorf(wire.CodeInvalidParams, "unknown prompt: %s%s", name, didYouMean(name, keys(snap.prompts.items)))
+		return target{}, mcp.Errorf(mcp.CodeInvalidParams, "unknown prompt: %s%s", name, didYouMean(name, keys(snap.prompts.items)))
 	}
 	return snap.prompts.items[name], nil
 }
 
-func (d *direct) readResource(ctx context.Context, a Agent, r Request, uri string) ([]byte, error) {
+func (d *direct) readResource(ctx context.Context, a Agent, r mcp.Request, uri string) ([]byte, error) {
 	t, err := d.resolve(ctx, a, r.Method, uri)
 	if err != nil {
 		return nil, err
@@ -195,8 +194,8 @@ func (d *direct) resolve(ctx context.Context, a Agent, method, uri string) (targ
 	if len(snap.uris[uri]) == 1 {
 		return target{src: snap.uris[uri][0].src, name: uri}, nil
 	}
-	d.current(ctx, a, wire.MethodResourcesList)
-	snap = d.current(ctx, a, wire.MethodTemplatesList)
+	d.current(ctx, a, mcp.MethodResourcesList)
+	snap = d.current(ctx, a, mcp.MethodTemplatesList)
 	if l, _, ok := splitServer(uri); ok && (snap.by[l] == nil || !snap.by[l].Whole) {
 		d.s.refuse(ctx, a, l, method)
 	}
@@ -208,10 +207,10 @@ func (d *direct) resolve(ctx context.Context, a Agent, method, uri string) (targ
 }
 
 // complete maps the name or address that is to be completed.
-func (d *direct) complete(ctx context.Context, a Agent, r Request) ([]byte, error) {
+func (d *direct) complete(ctx context.Context, a Agent, r mcp.Request) ([]byte, error) {
 	ref, ok := jsonx.Get(r.Params, "ref")
 	if !ok {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "params lack ref")
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "params lack ref")
 	}
 	var t target
 	var err error
@@ -230,7 +229,7 @@ func (d *direct) complete(ctx context.Context, a Agent, r Request) ([]byte, erro
 }
 
 func (d *direct) resolveTemplate(ctx context.Context, a Agent, method, uri string) (target, error) {
-	snap := d.current(ctx, a, wire.MethodTemplatesList)
+	snap := d.current(ctx, a, mcp.MethodTemplatesList)
 	if t, ok := snap.templates.items[uri]; ok {
 		return t, nil
 	}
@@ -238,7 +237,7 @@ func (d *direct) resolveTemplate(ctx context.Context, a Agent, method, uri strin
 }
 
 // Listen implements [View].
-func (d *direct) Listen(ctx context.Context, a Agent, want Subscription, on func(wire.Message)) error {
+func (d *direct) Listen(ctx context.Context, a Agent, want Subscription, on func(mcp.Message)) error {
 	a = d.agent(a)
 	d.s.lanes.open(a)
 	ready := readyAfter(1+len(want.URIs), want.Ready)
@@ -263,19 +262,19 @@ func (d *direct) Listen(ctx context.Context, a Agent, want Subscription, on func
 
 // followAll listens to the resources that were asked for, each at its server, and
 // calls ready for each.
-func (d *direct) followAll(ctx context.Context, a Agent, uris []string, ready func(), on func(wire.Message)) (stop func()) {
+func (d *direct) followAll(ctx context.Context, a Agent, uris []string, ready func(), on func(mcp.Message)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for _, uri := range uris {
 		wg.Go(func() {
-			t, err := d.resolve(ctx, a, wire.MethodSubscribe, uri)
+			t, err := d.resolve(ctx, a, mcp.MethodSubscribe, uri)
 			if err != nil {
 				d.s.opt.Log.Debug("a subscription leads nowhere", "error", err)
 				ready()
 				return
 			}
-			d.s.keepListening(ctx, a, t.src.key, Subscription{URIs: []string{t.name}, Ready: ready}, func(m wire.Message) {
-				if m.Method == wire.MethodNotifyUpdated {
+			d.s.keepListening(ctx, a, t.src.key, Subscription{URIs: []string{t.name}, Ready: ready}, func(m mcp.Message) {
+				if m.Method == mcp.MethodNotifyUpdated {
 					on(updated(m, uri))
 				}
 			})

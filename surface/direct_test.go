@@ -18,7 +18,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -62,7 +62,7 @@ func TestDirectLists(t *testing.T) {
 		agent Agent
 	}{{"older", legacyAgent}, {"modern", modernAgent}} {
 		var all strings.Builder
-		for _, method := range []string{wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList} {
+		for _, method := range []string{mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList} {
 			list := do(t, w.Direct(), era.agent, method, `{}`)
 			fmt.Fprintf(&all, "%s\n%s\n", method, strings.ReplaceAll(list, `},{"`, "},\n{\""))
 		}
@@ -75,23 +75,23 @@ func TestDirectReaches(t *testing.T) {
 	w := twoServers(t, options{}, nil)
 	d := w.Direct()
 	for _, tt := range []struct{ name, method, params, want string }{
-		{"tool", wire.MethodToolsCall, `{"name":"alpha__add","arguments":{}}`, `alpha/add`},
-		{"same tool of the other", wire.MethodToolsCall, `{"name":"beta__add"}`, `beta/add`},
-		{"marked name", wire.MethodToolsCall, `{"name":"` + naming{"__"}.shown("alpha", "", "odd name") + `"}`, `alpha/odd name`},
-		{"prompt", wire.MethodPromptsGet, `{"name":"alpha__greet"}`, `A greeting`},
-		{"resource of one", wire.MethodResourcesRead, `{"uri":"beta://own"}`, `"uri":"beta://own","text":"own"`},
-		{"resource of two", wire.MethodResourcesRead, `{"uri":"usher://beta/fake://readme"}`, `"uri":"usher://beta/fake://readme","text":"beta"`},
-		{"the other one's", wire.MethodResourcesRead, `{"uri":"usher://alpha/fake://readme"}`, `"uri":"usher://alpha/fake://readme","mimeType":"text/plain","text":"Read me."`},
-		{"completion of a prompt", wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"beta__greet"},"argument":{"name":"who","value":""}}`, `"alpha","beta"`},
-		{"completion of a template", wire.MethodComplete, `{"ref":{"type":"ref/resource","uri":"usher://alpha/fake://item/{id}"},"argument":{"name":"id","value":""}}`, `"alpha","beta"`},
-		{"ping", wire.MethodPing, ``, `{`},
+		{"tool", mcp.MethodToolsCall, `{"name":"alpha__add","arguments":{}}`, `alpha/add`},
+		{"same tool of the other", mcp.MethodToolsCall, `{"name":"beta__add"}`, `beta/add`},
+		{"marked name", mcp.MethodToolsCall, `{"name":"` + naming{"__"}.shown("alpha", "", "odd name") + `"}`, `alpha/odd name`},
+		{"prompt", mcp.MethodPromptsGet, `{"name":"alpha__greet"}`, `A greeting`},
+		{"resource of one", mcp.MethodResourcesRead, `{"uri":"beta://own"}`, `"uri":"beta://own","text":"own"`},
+		{"resource of two", mcp.MethodResourcesRead, `{"uri":"usher://beta/fake://readme"}`, `"uri":"usher://beta/fake://readme","text":"beta"`},
+		{"the other one's", mcp.MethodResourcesRead, `{"uri":"usher://alpha/fake://readme"}`, `"uri":"usher://alpha/fake://readme","mimeType":"text/plain","text":"Read me."`},
+		{"completion of a prompt", mcp.MethodComplete, `{"ref":{"type":"ref/prompt","name":"beta__greet"},"argument":{"name":"who","value":""}}`, `"alpha","beta"`},
+		{"completion of a template", mcp.MethodComplete, `{"ref":{"type":"ref/resource","uri":"usher://alpha/fake://item/{id}"},"argument":{"name":"id","value":""}}`, `"alpha","beta"`},
+		{"ping", mcp.MethodPing, ``, `{`},
 	} {
 		for _, agent := range []Agent{modernAgent, legacyAgent} {
 			got := do(t, d, agent, tt.method, tt.params)
 			if !strings.Contains(got, tt.want) {
 				t.Errorf("%s: %s", tt.name, got)
 			}
-			if agent.Version == wire.V20260728 && !strings.Contains(got, `"resultType"`) {
+			if agent.Version == mcp.V20260728 && !strings.Contains(got, `"resultType"`) {
 				t.Errorf("%s: a modern agent gets no resultType: %s", tt.name, got)
 			}
 		}
@@ -107,19 +107,19 @@ func TestDirectRefuses(t *testing.T) {
 		code                 int64
 		want                 string
 	}{
-		{"unknown tool", wire.MethodToolsCall, `{"name":"alpha__ad"}`, wire.CodeInvalidParams, "did you mean alpha__add"},
-		{"denied tool", wire.MethodToolsCall, `{"name":"alpha__zeta"}`, wire.CodeInvalidParams, "unknown tool"},
-		{"no login tool without logins", wire.MethodToolsCall, `{"name":"login"}`, wire.CodeInvalidParams, "unknown tool"},
-		{"nor a status of them", wire.MethodToolsCall, `{"name":"status"}`, wire.CodeInvalidParams, "unknown tool"},
-		{"unknown prompt", wire.MethodPromptsGet, `{"name":"alpha__gret"}`, wire.CodeInvalidParams, "did you mean alpha__greet"},
-		{"ambiguous address", wire.MethodResourcesRead, `{"uri":"fake://readme"}`, wire.CodeInvalidParams, "usher://alpha/fake://readme or usher://beta/fake://readme"},
-		{"unknown address", wire.MethodResourcesRead, `{"uri":"other://x"}`, wire.CodeInvalidParams, "resource not found"},
-		{"cursor", wire.MethodToolsList, `{"cursor":"x"}`, wire.CodeInvalidParams, "cursor"},
-		{"method", "tasks/get", `{}`, wire.CodeMethodNotFound, "tasks/get"},
-		{"adding servers", "servers/add", `{}`, wire.CodeMethodNotFound, "servers/add"},
+		{"unknown tool", mcp.MethodToolsCall, `{"name":"alpha__ad"}`, mcp.CodeInvalidParams, "did you mean alpha__add"},
+		{"denied tool", mcp.MethodToolsCall, `{"name":"alpha__zeta"}`, mcp.CodeInvalidParams, "unknown tool"},
+		{"no login tool without logins", mcp.MethodToolsCall, `{"name":"login"}`, mcp.CodeInvalidParams, "unknown tool"},
+		{"nor a status of them", mcp.MethodToolsCall, `{"name":"status"}`, mcp.CodeInvalidParams, "unknown tool"},
+		{"unknown prompt", mcp.MethodPromptsGet, `{"name":"alpha__gret"}`, mcp.CodeInvalidParams, "did you mean alpha__greet"},
+		{"ambiguous address", mcp.MethodResourcesRead, `{"uri":"fake://readme"}`, mcp.CodeInvalidParams, "usher://alpha/fake://readme or usher://beta/fake://readme"},
+		{"unknown address", mcp.MethodResourcesRead, `{"uri":"other://x"}`, mcp.CodeInvalidParams, "resource not found"},
+		{"cursor", mcp.MethodToolsList, `{"cursor":"x"}`, mcp.CodeInvalidParams, "cursor"},
+		{"method", "tasks/get", `{}`, mcp.CodeMethodNotFound, "tasks/get"},
+		{"adding servers", "servers/add", `{}`, mcp.CodeMethodNotFound, "servers/add"},
 	} {
 		_, err := try(t, w.Direct(), modernAgent, tt.method, tt.params)
-		var werr *wire.Error
+		var werr *mcp.Error
 		if !errors.As(err, &werr) || werr.Code != tt.code || !strings.Contains(werr.Message, tt.want) {
 			t.Errorf("%s: %v, want code %d and %q", tt.name, err, tt.code, tt.want)
 		}
@@ -147,8 +147,8 @@ func TestDirectIsStable(t *testing.T) {
 		rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
 		w := start(t, servers, options{}, func(_ *config.Config, o *host.Options) { o.Memory = &memory{tools: shuffled} })
 		got := [3]string{
-			do(t, w.Direct(), legacyAgent, wire.MethodToolsList, ``), do(t, w.Direct(), modernAgent, wire.MethodToolsList, ``),
-			do(t, w.Meta(), modernAgent, wire.MethodToolsList, ``),
+			do(t, w.Direct(), legacyAgent, mcp.MethodToolsList, ``), do(t, w.Direct(), modernAgent, mcp.MethodToolsList, ``),
+			do(t, w.Meta(), modernAgent, mcp.MethodToolsList, ``),
 		}
 		if round == 0 {
 			first = got
@@ -164,7 +164,7 @@ func TestDirectIsStable(t *testing.T) {
 
 // bigCatalog is what a server with n tools offers.
 func bigCatalog(n, seed int) host.Catalog {
-	c := host.Catalog{Version: wire.V20260728, Capabilities: []byte(`{"tools":{}}`)}
+	c := host.Catalog{Version: mcp.V20260728, Capabilities: []byte(`{"tools":{}}`)}
 	for _, d := range many(n) {
 		c.Tools = append(c.Tools, jsonx.Set(d.Definition, "title", fmt.Appendf(nil, `"seed %d"`, seed)))
 	}
@@ -184,7 +184,7 @@ func TestListsSurviveServers(t *testing.T) {
 	want := []string{"dying__t", "good__t"}
 	list := func(when string) {
 		t.Helper()
-		if diff := cmp.Diff(want, names(do(t, w.Direct(), modernAgent, wire.MethodToolsList, ``), "tools", "name")); diff != "" {
+		if diff := cmp.Diff(want, names(do(t, w.Direct(), modernAgent, mcp.MethodToolsList, ``), "tools", "name")); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", when, diff)
 		}
 	}
@@ -192,17 +192,17 @@ func TestListsSurviveServers(t *testing.T) {
 	srv.Set("http-status=500")
 	w.host.Reload(t.Context(), "dying")
 	list("when one has died")
-	if got := do(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"good__t"}`); !strings.Contains(got, "good/t") {
+	if got := do(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"good__t"}`); !strings.Contains(got, "good/t") {
 		t.Errorf("the others work on: %s", got)
 	}
-	if _, err := try(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"dying__t"}`); err == nil {
+	if _, err := try(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"dying__t"}`); err == nil {
 		t.Error("a dead server answers")
 	}
 }
 
 func TestScopeOfAnAgent(t *testing.T) {
 	w := twoServers(t, options{Options: Options{Profiles: map[string]Profile{"p": {Servers: []string{"beta"}, Tools: []string{"alpha/z*"}}}}}, nil)
-	scoped := Agent{Version: wire.V20260728, Tools: []string{"alpha/add"}}
+	scoped := Agent{Version: mcp.V20260728, Tools: []string{"alpha/add"}}
 	profile, err := w.Profile("p")
 	if err != nil {
 		t.Fatal(err)
@@ -215,11 +215,11 @@ func TestScopeOfAnAgent(t *testing.T) {
 	}{
 		{"all", w.Direct(), modernAgent, []string{"alpha__add", naming{"__"}.shown("alpha", "", "odd name"), "alpha__zeta", "beta__add"}},
 		{"tools", w.Direct(), scoped, []string{"alpha__add"}},
-		{"servers", w.Direct(), Agent{Version: wire.V20260728, Servers: []string{"b*"}}, []string{"beta__add"}},
+		{"servers", w.Direct(), Agent{Version: mcp.V20260728, Servers: []string{"b*"}}, []string{"beta__add"}},
 		{"profile", profile, modernAgent, []string{"alpha__zeta", "beta__add"}},
-		{"profile and scope", profile, Agent{Version: wire.V20260728, Servers: []string{"alpha"}}, []string{"alpha__zeta"}},
+		{"profile and scope", profile, Agent{Version: mcp.V20260728, Servers: []string{"alpha"}}, []string{"alpha__zeta"}},
 	} {
-		got := do(t, tt.view, tt.agent, wire.MethodToolsList, ``)
+		got := do(t, tt.view, tt.agent, mcp.MethodToolsList, ``)
 		if diff := cmp.Diff(tt.want, names(got, "tools", "name")); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", tt.name, diff)
 		}
@@ -227,14 +227,14 @@ func TestScopeOfAnAgent(t *testing.T) {
 			t.Errorf("%s: what one agent may see is public: %s", tt.name, got)
 		}
 	}
-	if _, err := try(t, w.Direct(), scoped, wire.MethodToolsCall, `{"name":"beta__add"}`); err == nil {
+	if _, err := try(t, w.Direct(), scoped, mcp.MethodToolsCall, `{"name":"beta__add"}`); err == nil {
 		t.Error("a tool out of scope runs")
 	}
-	if _, err := try(t, w.Direct(), scoped, wire.MethodResourcesRead, `{"uri":"beta://own"}`); err == nil {
+	if _, err := try(t, w.Direct(), scoped, mcp.MethodResourcesRead, `{"uri":"beta://own"}`); err == nil {
 		t.Error("a resource out of scope is read")
 	}
 	single := w.view(t, modernAgent, "alpha")
-	if _, err := try(t, single, scoped, wire.MethodToolsCall, `{"name":"zeta"}`); !isUnknownTool(err) {
+	if _, err := try(t, single, scoped, mcp.MethodToolsCall, `{"name":"zeta"}`); !isUnknownTool(err) {
 		t.Errorf("a tool out of scope: %v", err)
 	}
 	if _, err := w.Profile("q"); !errors.Is(err, ErrUnknownView) {
@@ -244,8 +244,8 @@ func TestScopeOfAnAgent(t *testing.T) {
 
 // isUnknownTool: what is out of scope reads like a name that nobody uses.
 func isUnknownTool(err error) bool {
-	var werr *wire.Error
-	return errors.As(err, &werr) && werr.Code == wire.CodeInvalidParams && strings.Contains(werr.Message, "unknown tool")
+	var werr *mcp.Error
+	return errors.As(err, &werr) && werr.Code == mcp.CodeInvalidParams && strings.Contains(werr.Message, "unknown tool")
 }
 
 // TestFreshness wants the list of many to be kept as long as its shortest part, for
@@ -267,7 +267,7 @@ func TestFreshness(t *testing.T) {
 		{"none", nil, 0, "private", false},
 	} {
 		w := start(t, tt.servers, options{}, nil)
-		got := do(t, w.Direct(), modernAgent, wire.MethodToolsList, ``)
+		got := do(t, w.Direct(), modernAgent, mcp.MethodToolsList, ``)
 		raw, _ := jsonx.Get([]byte(got), "ttlMs")
 		var ttl int
 		if _, err := fmt.Sscan(string(raw), &ttl); err != nil || ttl > tt.atMost || (ttl > 0) != tt.positive {
@@ -331,11 +331,11 @@ func TestNamesOfASlowServer(t *testing.T) {
 	quick, _ := serve(t, "quick", fake.Options{})
 	slow, _ := serve(t, "slow", fake.Options{Switches: []string{"latency=300"}})
 	for method, params := range map[string]string{
-		wire.MethodToolsCall:  `{"name":"slow__echo","arguments":{}}`,
-		wire.MethodPromptsGet: `{"name":"slow__greet","arguments":{"who":"x"}}`,
+		mcp.MethodToolsCall:  `{"name":"slow__echo","arguments":{}}`,
+		mcp.MethodPromptsGet: `{"name":"slow__greet","arguments":{"who":"x"}}`,
 	} {
 		w := start(t, []config.Server{quick, slow}, options{Options: Options{Quiet: time.Millisecond}}, nil)
-		if _, err := w.Direct().Do(t.Context(), Agent{Version: wire.Newest}, Request{Method: method, Params: []byte(params)}); err != nil {
+		if _, err := w.Direct().Do(t.Context(), Agent{Version: mcp.Latest}, mcp.Request{Method: method, Params: []byte(params)}); err != nil {
 			t.Errorf("%s: %v", method, err)
 		}
 	}

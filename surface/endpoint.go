@@ -5,7 +5,7 @@ import (
 	"context"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -35,7 +35,7 @@ func (e *endpoint) Close(a Agent) { e.s.closeLane(e.agent(a)) }
 func (e *endpoint) Notify(ctx context.Context, a Agent, method string, params []byte) error {
 	a = e.agent(a)
 	l := e.s.lanes.open(a)
-	if l == nil || method != wire.MethodNotifyRoots {
+	if l == nil || method != mcp.MethodNotifyRoots {
 		return nil
 	}
 	var err error
@@ -65,6 +65,6 @@ func (e *endpoint) lookup(ctx context.Context, a Agent, find func(*snapshot) boo
 	if find(snap) {
 		return snap
 	}
-	e.s.learn(ctx, snap.sources, wire.MethodToolsList)
+	e.s.learn(ctx, snap.sources, mcp.MethodToolsList)
 	return e.s.snapshot(ctx, a)
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -16,10 +16,10 @@ type flights struct {
 	all map[policy.Key][]*flight
 }
 
-type flight struct{ on func(wire.Message) }
+type flight struct{ on func(mcp.Message) }
 
 // enter notes a request whose agent hears what belongs to it, until leave is called.
-func (f *flights) enter(k policy.Key, on func(wire.Message)) (leave func()) {
+func (f *flights) enter(k policy.Key, on func(mcp.Message)) (leave func()) {
 	one := &flight{on}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,7 +39,7 @@ func (f *flights) enter(k policy.Key, on func(wire.Message)) (leave func()) {
 
 // only returns the hook of the request that is alone on a connection, nil when there
 // is none or more than one.
-func (f *flights) only(k policy.Key) func(wire.Message) {
+func (f *flights) only(k policy.Key) func(mcp.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if list := f.all[k]; len(list) == 1 {
@@ -50,14 +50,14 @@ func (f *flights) only(k policy.Key) func(wire.Message) {
 
 // accompany has a request of an agent hear what an older server says meanwhile. A
 // modern agent hears log messages only where it asked for them.
-func (s *Surface) accompany(a Agent, rt routed, r *Request) (leave func()) {
-	if r.OnNotification == nil || wire.Modern(rt.version) {
+func (s *Surface) accompany(a Agent, rt routed, r *mcp.Request) (leave func()) {
+	if r.OnNotification == nil || mcp.Stateless(rt.version) {
 		return func() {}
 	}
-	if wire.Modern(a.Version) && levelOf(r.Params) == nil {
+	if mcp.Stateless(a.Version) && levelOf(r.Params) == nil {
 		on := r.OnNotification
-		r.OnNotification = func(m wire.Message) {
-			if m.Method != wire.MethodNotifyMessage {
+		r.OnNotification = func(m mcp.Message) {
+			if m.Method != mcp.MethodNotifyMessage {
 				on(m)
 			}
 		}

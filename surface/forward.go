@@ -6,18 +6,19 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
 // forward sends a request to one server, through the gate, and returns what the
 // server says. For tools/call tool is the name in params.
-func (s *Surface) forward(ctx context.Context, a Agent, k policy.Key, tool string, r Request) ([]byte, error) {
+func (s *Surface) forward(ctx context.Context, a Agent, k policy.Key, tool string, r mcp.Request) ([]byte, error) {
 	result, _, err := s.forwardOn(ctx, a, k, tool, r)
 	return result, err
 }
 
 // forwardOn also says over which connection it went.
-func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool string, r Request) ([]byte, policy.Key, error) {
+func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool string, r mcp.Request) ([]byte, policy.Key, error) {
 	rt, err := s.route(ctx, a, k, &r)
 	if err != nil {
 		return nil, k, s.asAnswer(err)
@@ -29,7 +30,7 @@ func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool str
 	if err != nil {
 		return nil, k, s.asAnswer(err)
 	}
-	if !wire.Modern(a.Version) {
+	if !mcp.Stateless(a.Version) {
 		return res.Raw, rt.key, nil
 	}
 	if rt.version == "" {
@@ -37,40 +38,35 @@ func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool str
 			rt.version = version
 		}
 	}
-	if wire.Modern(rt.version) {
+	if mcp.Stateless(rt.version) {
 		return res.Raw, rt.key, nil
 	}
 	return completed(res.Raw, r.Method), rt.key, nil
 }
 
 // pass hands the request to the gate.
-func (s *Surface) pass(ctx context.Context, a Agent, k policy.Key, tool string, r *Request) (policy.Result, error) {
-	if r.Method == wire.MethodToolsCall {
-		return s.gate.Call(ctx, policy.Call{
-			Caller: a.who, Key: k, Tool: tool, Params: r.Params, Read: r.Read,
-			OnNotification: r.OnNotification, OnRequest: r.OnRequest,
-		})
+func (s *Surface) pass(ctx context.Context, a Agent, k policy.Key, tool string, r *mcp.Request) (policy.Result, error) {
+	if r.Method == mcp.MethodToolsCall {
+		return s.gate.Call(ctx, policy.Call{Request: policy.Request{Request: *r}, Caller: a.who, Key: k, Tool: tool})
 	}
-	var q policy.Request
-	q.Method, q.Params, q.Read, q.OnNotification, q.OnRequest = r.Method, r.Params, r.Read, r.OnNotification, r.OnRequest
-	return s.gate.Do(ctx, a.who, k, q)
+	return s.gate.Do(ctx, a.who, k, policy.Request{Request: *r})
 }
 
 // params says to a modern server in `_meta` what an older agent said when its
 // session began.
 func (s *Surface) params(a Agent, version string, params []byte) []byte {
-	if wire.Modern(a.Version) || !wire.Modern(version) {
+	if mcp.Stateless(a.Version) || !mcp.Stateless(version) {
 		return params
 	}
 	var edits []jsonx.Edit
 	if a.Capabilities != nil {
-		edits = append(edits, jsonx.Edit{Key: wire.MetaClientCaps, Value: a.Capabilities})
+		edits = append(edits, jsonx.Edit{Key: mcp.MetaClientCaps, Value: a.Capabilities})
 	}
 	if a.ClientInfo != nil {
-		edits = append(edits, jsonx.Edit{Key: wire.MetaClientInfo, Value: a.ClientInfo})
+		edits = append(edits, jsonx.Edit{Key: mcp.MetaClientInfo, Value: a.ClientInfo})
 	}
 	if l := s.lanes.open(a); l != nil {
-		edits = append(edits, jsonx.Edit{Key: wire.MetaLogLevel, Value: l.wantedLevel()})
+		edits = append(edits, jsonx.Edit{Key: mcp.MetaLogLevel, Value: l.wantedLevel()})
 	}
 	if len(edits) == 0 {
 		return params
@@ -80,15 +76,15 @@ func (s *Surface) params(a Agent, version string, params []byte) []byte {
 
 // asAnswer turns the errors that the protocol has an answer for into that answer.
 func (s *Surface) asAnswer(err error) error {
-	var answer *wire.Error
+	var answer *mcp.Error
 	if errors.As(err, &answer) {
 		return err
 	}
 	switch p := s.Explain(err); p.Kind {
 	case KindUnknownTool:
-		return wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s", p.Text)
+		return mcp.Errorf(mcp.CodeInvalidParams, "unknown tool: %s", p.Text)
 	case KindUnsupported:
-		return wire.Errorf(wire.CodeMethodNotFound, "%s", p.Text)
+		return mcp.Errorf(mcp.CodeMethodNotFound, "%s", p.Text)
 	}
 	return err
 }

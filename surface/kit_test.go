@@ -16,7 +16,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -98,7 +98,7 @@ func start(t testing.TB, servers []config.Server, opt options, edit func(*config
 	rt := upstream.NewTransport()
 	ho := &host.Options{
 		Events: w.bus, Transport: rt,
-		OnNotification: func(k host.Key, m wire.Message) {
+		OnNotification: func(k host.Key, m mcp.Message) {
 			w.gate.Notified(k, m)
 			w.Surface.Notified(k, m)
 		},
@@ -145,14 +145,14 @@ func serve(t testing.TB, name string, o fake.Options) (config.Server, *fake.Serv
 }
 
 var (
-	modernOnly = []string{wire.V20260728}
-	legacyOnly = []string{wire.V20251125, wire.V20250618}
+	modernOnly = []string{mcp.V20260728}
+	legacyOnly = []string{mcp.V20251125, mcp.V20250618}
 )
 
 // agents of both eras.
 var (
-	modernAgent = Agent{Version: wire.V20260728}
-	legacyAgent = Agent{Version: wire.V20251125, Lane: "session-1"}
+	modernAgent = Agent{Version: mcp.V20260728}
+	legacyAgent = Agent{Version: mcp.V20251125, Lane: "session-1"}
 )
 
 // do asks a view and fails the test on an error.
@@ -171,7 +171,7 @@ func try(t testing.TB, v View, a Agent, method, params string) (string, error) {
 	if params != "" {
 		raw = []byte(params)
 	}
-	out, err := v.Do(t.Context(), a, Request{Method: method, Params: raw})
+	out, err := v.Do(t.Context(), a, mcp.Request{Method: method, Params: raw})
 	if err == nil && jsonx.Valid(out) != nil {
 		t.Fatalf("%s: no JSON: %s", method, out)
 	}

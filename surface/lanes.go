@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -106,7 +106,7 @@ func canAnswer(capabilities []byte) bool {
 
 // mayAsk reports whether a server may ask something before it answers a method.
 func mayAsk(method string) bool {
-	return method == wire.MethodToolsCall || method == wire.MethodPromptsGet || method == wire.MethodResourcesRead
+	return method == mcp.MethodToolsCall || method == mcp.MethodPromptsGet || method == mcp.MethodResourcesRead
 }
 
 // ownLane reports whether the lane needs connections of its own.
@@ -136,7 +136,7 @@ func (l *lane) olderOnes() []policy.Key {
 	defer l.mu.Unlock()
 	var all []policy.Key
 	for k, version := range l.used {
-		if !wire.Modern(version) {
+		if !mcp.Stateless(version) {
 			all = append(all, k)
 		}
 	}
@@ -154,7 +154,7 @@ func (l *lane) claim() {
 // be used by others again. A modern server knows no sessions, so all share one
 // connection. An older one that may ask the agent gets one per session; for an agent
 // without sessions one is borrowed for as long as the request takes.
-func (s *Surface) route(ctx context.Context, a Agent, k policy.Key, r *Request) (routed, error) {
+func (s *Surface) route(ctx context.Context, a Agent, k policy.Key, r *mcp.Request) (routed, error) {
 	k.Principal = a.Principal
 	own, borrows := s.needs(a, r)
 	version, err := s.gate.Version(ctx, a.who, k)
@@ -181,12 +181,12 @@ func (s *Surface) routeOwn(ctx context.Context, a Agent, l *lane, out *routed) {
 		if version, err = s.gate.Connect(ctx, a.who, k); err == nil {
 			l.use(k, version)
 		} // else the request itself meets with the problem, and tells it
-		if wire.Modern(version) {
+		if mcp.Stateless(version) {
 			s.gate.Release(k) // there is no older era: all share one connection
 		}
 	}
 	out.version = version
-	if wire.Modern(version) {
+	if mcp.Stateless(version) {
 		return
 	}
 	out.key = k
@@ -195,7 +195,7 @@ func (s *Surface) routeOwn(ctx context.Context, a Agent, l *lane, out *routed) {
 
 // routeBorrowed decides for an agent without sessions. A server that was never seen
 // is asked first.
-func (s *Surface) routeBorrowed(ctx context.Context, a Agent, r *Request, out *routed) error {
+func (s *Surface) routeBorrowed(ctx context.Context, a Agent, r *mcp.Request, out *routed) error {
 	if out.version == "" {
 		listing, err := s.gate.Tools(ctx, a.who, out.key)
 		if err != nil {
@@ -203,7 +203,7 @@ func (s *Surface) routeBorrowed(ctx context.Context, a Agent, r *Request, out *r
 		}
 		out.version = listing.Version
 	}
-	if wire.Modern(out.version) {
+	if mcp.Stateless(out.version) {
 		return nil
 	}
 	out.key.Lane = s.lanes.borrow(a, out.key)
@@ -222,8 +222,8 @@ type routed struct {
 
 // needs says what a request needs of an older server: a connection of the agent's
 // own lane, or one that is borrowed, or nothing.
-func (s *Surface) needs(a Agent, r *Request) (own *lane, borrows bool) {
-	if !wire.Modern(a.Version) && a.Lane != "" {
+func (s *Surface) needs(a Agent, r *mcp.Request) (own *lane, borrows bool) {
+	if !mcp.Stateless(a.Version) && a.Lane != "" {
 		if l := s.lanes.open(a); l.ownLane() {
 			return l, false
 		}
@@ -237,13 +237,13 @@ func (s *Surface) needs(a Agent, r *Request) (own *lane, borrows bool) {
 
 // levelOf is the log level that a modern request asks for, raw, nil for none.
 func levelOf(params []byte) []byte {
-	level, _ := jsonx.Path(params, "_meta", wire.MetaLogLevel)
+	level, _ := jsonx.Path(params, "_meta", mcp.MetaLogLevel)
 	return level
 }
 
 // lend prepares a borrowed connection for one request: the server says as much as
 // was asked for.
-func (s *Surface) lend(ctx context.Context, k policy.Key, r *Request) {
+func (s *Surface) lend(ctx context.Context, k policy.Key, r *mcp.Request) {
 	level := levelOf(r.Params)
 	if level == nil {
 		return
@@ -317,9 +317,9 @@ type Lane struct {
 	// Version to speak where the server can; "": the server chooses.
 	Version string
 	// Ask answers what a server asks that belongs to no request.
-	Ask func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
+	Ask func(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error)
 	// Greet returns what a new session with the server is told first.
-	Greet func() []wire.Message
+	Greet func() []mcp.Message
 }
 
 // Lane returns what the connection of a key has to know of the agent's session that
@@ -330,33 +330,33 @@ func (s *Surface) Lane(k policy.Key) Lane {
 	if k.Lane == "" || own == nil {
 		return Lane{Ask: refuse}
 	}
-	l := Lane{Capabilities: own.agent.Capabilities, Ask: own.agent.Ask, Greet: func() []wire.Message { return own.greet(k) }}
+	l := Lane{Capabilities: own.agent.Capabilities, Ask: own.agent.Ask, Greet: func() []mcp.Message { return own.greet(k) }}
 	if l.Ask == nil {
 		l.Ask = refuse
 	}
-	if v := own.agent.Version; v != "" && !wire.Modern(v) {
+	if v := own.agent.Version; v != "" && !mcp.Stateless(v) {
 		l.Version = v
 	}
 	return l
 }
 
-func refuse(_ context.Context, method string, _ []byte) ([]byte, *wire.Error) {
-	return nil, wire.Errorf(wire.CodeMethodNotFound, "%s is not supported by this client", method)
+func refuse(_ context.Context, method string, _ []byte) ([]byte, *mcp.Error) {
+	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "%s is not supported by this client", method)
 }
 
 // greet is what the server has to know of the session, and would not after its
 // connection was lost.
-func (l *lane) greet(k policy.Key) []wire.Message {
+func (l *lane) greet(k policy.Key) []mcp.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []wire.Message
+	var all []mcp.Message
 	if l.level != nil {
 		l.told[k] = true
-		all = append(all, wire.Message{Method: wire.MethodSetLevel, Params: jsonx.Set(nil, "level", l.level)})
+		all = append(all, mcp.Message{Method: mcp.MethodSetLevel, Params: jsonx.Set(nil, "level", l.level)})
 	}
 	for sub := range l.asked {
 		if sub.key == k {
-			all = append(all, wire.Message{Method: wire.MethodSubscribe, Params: jsonx.Set(nil, "uri", jsonx.Quote(sub.uri))})
+			all = append(all, mcp.Message{Method: mcp.MethodSubscribe, Params: jsonx.Set(nil, "uri", jsonx.Quote(sub.uri))})
 		}
 	}
 	return all

@@ -9,7 +9,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -20,13 +20,13 @@ func TestOwnEra(t *testing.T) {
 	kept := &memory{}
 	w := start(t, []config.Server{srv}, options{}, func(_ *config.Config, o *host.Options) { o.Memory = kept })
 	v := single1(t, w, "s")
-	do(t, v, modernAgent, wire.MethodToolsList, `{}`)
+	do(t, v, modernAgent, mcp.MethodToolsList, `{}`)
 	able := legacyAgent
 	able.Capabilities = []byte(`{"elicitation":{}}`)
-	do(t, v, able, wire.MethodToolsCall, `{"name":"echo","arguments":{"from":"older"}}`)
-	do(t, v, modernAgent, wire.MethodToolsCall, `{"name":"echo","arguments":{"from":"modern"}}`)
+	do(t, v, able, mcp.MethodToolsCall, `{"name":"echo","arguments":{"from":"older"}}`)
+	do(t, v, modernAgent, mcp.MethodToolsCall, `{"name":"echo","arguments":{"from":"modern"}}`)
 	for _, call := range fk.Ledger().Calls("echo") {
-		modern := strings.Contains(string(call.Params), wire.MetaVersion)
+		modern := strings.Contains(string(call.Params), mcp.MetaVersion)
 		if want := strings.Contains(string(call.Params), `"modern"`); modern != want {
 			t.Errorf("modern is %v: %s", modern, call.Params)
 		}
@@ -38,7 +38,7 @@ func TestOwnEra(t *testing.T) {
 	if c, err := w.host.Tools(t.Context(), k); err != nil || c.Version != able.Version {
 		t.Errorf("the session speaks %q, %v", c.Version, err)
 	}
-	if c, _ := kept.Tools(t.Context(), k, ""); c.Version != wire.V20260728 {
+	if c, _ := kept.Tools(t.Context(), k, ""); c.Version != mcp.V20260728 {
 		t.Errorf("it is remembered to speak %q", c.Version)
 	}
 }
@@ -51,22 +51,22 @@ func TestNoOlderEra(t *testing.T) {
 	v := single1(t, w, "s")
 	session := func(name string) {
 		t.Helper()
-		a := Agent{Version: wire.V20251125, Lane: name, Capabilities: []byte(`{"elicitation":{}}`)}
+		a := Agent{Version: mcp.V20251125, Lane: name, Capabilities: []byte(`{"elicitation":{}}`)}
 		for range 2 {
-			do(t, v, a, wire.MethodToolsCall, `{"name":"echo"}`)
+			do(t, v, a, mcp.MethodToolsCall, `{"name":"echo"}`)
 		}
 	}
 	for i := range 3 {
 		session(fmt.Sprint("lane-", i))
 	}
-	if n := fk.Ledger().Count(wire.MethodInitialize); n != 1 {
+	if n := fk.Ledger().Count(mcp.MethodInitialize); n != 1 {
 		t.Errorf("it was asked for the older era %d times", n)
 	}
 	if err := w.host.Reload(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	session("late")
-	if n := fk.Ledger().Count(wire.MethodInitialize); n != 2 {
+	if n := fk.Ledger().Count(mcp.MethodInitialize); n != 2 {
 		t.Errorf("after a restart it was asked %d times in all", n)
 	}
 }
@@ -82,15 +82,15 @@ func TestSessionIsRestored(t *testing.T) {
 			srv, fk := serve(t, "s", fake.Options{Versions: legacyOnly})
 			w := start(t, []config.Server{srv}, options{}, nil)
 			v := single1(t, w, "s")
-			do(t, v, legacyAgent, wire.MethodSetLevel, `{"level":"debug"}`)
-			do(t, v, legacyAgent, wire.MethodSubscribe, `{"uri":"fake://readme"}`)
-			do(t, v, legacyAgent, wire.MethodSubscribe, `{"uri":"fake://other"}`)
-			do(t, v, legacyAgent, wire.MethodUnsubscribe, `{"uri":"fake://other"}`)
+			do(t, v, legacyAgent, mcp.MethodSetLevel, `{"level":"debug"}`)
+			do(t, v, legacyAgent, mcp.MethodSubscribe, `{"uri":"fake://readme"}`)
+			do(t, v, legacyAgent, mcp.MethodSubscribe, `{"uri":"fake://other"}`)
+			do(t, v, legacyAgent, mcp.MethodUnsubscribe, `{"uri":"fake://other"}`)
 			if err := lose(w, fk); err != nil {
 				t.Fatal(err)
 			}
-			do(t, v, legacyAgent, wire.MethodToolsCall, `{"name":"echo"}`)
-			for method, want := range map[string]int{wire.MethodSetLevel: 2, wire.MethodSubscribe: 3} {
+			do(t, v, legacyAgent, mcp.MethodToolsCall, `{"name":"echo"}`)
+			for method, want := range map[string]int{mcp.MethodSetLevel: 2, mcp.MethodSubscribe: 3} {
 				if n := fk.Ledger().Count(method); n != want {
 					t.Errorf("%s arrived %d times, want %d", method, n, want)
 				}

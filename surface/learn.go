@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -130,7 +130,7 @@ func (s *Surface) finish(id readingKey, r *reading, err error) {
 // of a server.
 func (s *Surface) readNow(ctx context.Context, k policy.Key, method string) error {
 	who := policy.As(k.Principal) // it is remembered for all of them, and shown to each through the gate
-	if _, err := s.gate.Tools(ctx, who, k); err != nil || method == wire.MethodToolsList {
+	if _, err := s.gate.Tools(ctx, who, k); err != nil || method == mcp.MethodToolsList {
 		return err
 	}
 	return s.gate.Refresh(ctx, who, k, method)
@@ -255,7 +255,7 @@ func (s *Surface) askNamed(ctx context.Context, snap *snapshot, method, name str
 
 // ask reads the tools of one server that was named, and waits for it.
 func (s *Surface) ask(ctx context.Context, src *source) error {
-	r := s.read(src.key, wire.MethodToolsList, 0)
+	r := s.read(src.key, mcp.MethodToolsList, 0)
 	if r == nil {
 		return context.Canceled
 	}

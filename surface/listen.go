@@ -9,7 +9,7 @@ import (
 
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -20,7 +20,7 @@ const gatherFor = 100 * time.Millisecond
 type listener struct {
 	agent Agent
 	want  Subscription
-	on    func(wire.Message)
+	on    func(mcp.Message)
 	// sums returns what the lists are now; a list is also told to have changed when
 	// its sum has, as after a login. Nil: only what servers say is told.
 	sums func(context.Context) lists3
@@ -39,7 +39,7 @@ type listener struct {
 type lists3 [3][32]byte
 
 // The notifications of lists3, in order.
-var listNotes = [3]string{wire.MethodNotifyTools, wire.MethodNotifyPrompts, wire.MethodNotifyRes}
+var listNotes = [3]string{mcp.MethodNotifyTools, mcp.MethodNotifyPrompts, mcp.MethodNotifyRes}
 
 // listeners are all of them.
 type listeners struct {
@@ -145,12 +145,12 @@ func (l *listener) tell(ctx context.Context, last lists3) lists3 {
 func (s *Surface) wake() { s.listeners.each((*listener).wake) }
 
 // Notified takes in what a server says outside any request. It does not block.
-func (s *Surface) Notified(k policy.Key, m wire.Message) {
+func (s *Surface) Notified(k policy.Key, m mcp.Message) {
 	k = s.normal(k)
 	switch m.Method {
-	case wire.MethodNotifyTools, wire.MethodNotifyPrompts, wire.MethodNotifyRes:
+	case mcp.MethodNotifyTools, mcp.MethodNotifyPrompts, mcp.MethodNotifyRes:
 		s.listChanged(k, m.Method)
-	case wire.MethodNotifyUpdated:
+	case mcp.MethodNotifyUpdated:
 		uri := jsonx.GetText(m.Params, "uri")
 		s.listeners.each(func(l *listener) {
 			if !l.hears(k) || !l.whole(k) {
@@ -210,12 +210,12 @@ func (s *Surface) followed(l *listener, k policy.Key, uri string) (string, bool)
 // listChanged has a list read again and tells who listens. An announcement is passed
 // on even where the list turns out to be the same: the agent asked for those.
 func (s *Surface) listChanged(k policy.Key, method string) {
-	kind, methods := 0, []string{wire.MethodToolsList}
+	kind, methods := 0, []string{mcp.MethodToolsList}
 	switch method {
-	case wire.MethodNotifyPrompts:
-		kind, methods = 1, []string{wire.MethodPromptsList}
-	case wire.MethodNotifyRes:
-		kind, methods = 2, []string{wire.MethodResourcesList, wire.MethodTemplatesList}
+	case mcp.MethodNotifyPrompts:
+		kind, methods = 1, []string{mcp.MethodPromptsList}
+	case mcp.MethodNotifyRes:
+		kind, methods = 2, []string{mcp.MethodResourcesList, mcp.MethodTemplatesList}
 	}
 	s.listeners.each(func(l *listener) {
 		if l.hears(k) && (kind == 0 || l.whole(k)) {
@@ -232,7 +232,7 @@ func (s *Surface) listChanged(k policy.Key, method string) {
 }
 
 // tellLane hands a message to the listeners of a lane.
-func (s *Surface) tellLane(a Agent, m wire.Message) {
+func (s *Surface) tellLane(a Agent, m mcp.Message) {
 	s.listeners.each(func(l *listener) {
 		if l.agent.Principal == a.Principal && l.agent.Lane == a.Lane {
 			l.on(m)
@@ -253,7 +253,7 @@ func readyAfter(n int, ready func()) func() {
 
 // keepListening subscribes at a server, again and again when the connection breaks,
 // until ctx ends. want.Ready is called once, after the first try at the latest.
-func (s *Surface) keepListening(ctx context.Context, a Agent, k policy.Key, want Subscription, on func(wire.Message)) {
+func (s *Surface) keepListening(ctx context.Context, a Agent, k policy.Key, want Subscription, on func(mcp.Message)) {
 	if want.Ready == nil {
 		want.Ready = func() {}
 	}
@@ -291,7 +291,7 @@ func (s *Surface) watch(sub *event.Subscription[event.Event]) {
 			if e.Change == event.GrantStored {
 				k := s.normal(policy.Key{Principal: e.Principal, Server: e.Server, Account: e.Account})
 				s.readings.forget(k.Server, k.Account)
-				s.read(k, wire.MethodToolsList, now) // so that whoever listens hears of new tools
+				s.read(k, mcp.MethodToolsList, now) // so that whoever listens hears of new tools
 			}
 			s.wake()
 		}

@@ -14,23 +14,23 @@ import (
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
 // hearing is an agent that listens.
 type hearing struct {
 	t     testing.TB
-	heard chan wire.Message
+	heard chan mcp.Message
 	stop  func()
 }
 
 func listen(t testing.TB, v View, a Agent, want Subscription) *hearing {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	h := &hearing{t: t, heard: make(chan wire.Message, 100)}
+	h := &hearing{t: t, heard: make(chan mcp.Message, 100)}
 	done := make(chan error, 1)
-	go func() { done <- v.Listen(ctx, a, want, func(m wire.Message) { h.heard <- m }) }()
+	go func() { done <- v.Listen(ctx, a, want, func(m mcp.Message) { h.heard <- m }) }()
 	h.stop = func() {
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -46,14 +46,14 @@ func listen(t testing.TB, v View, a Agent, want Subscription) *hearing {
 }
 
 // next waits for one message.
-func (h *hearing) next() wire.Message {
+func (h *hearing) next() mcp.Message {
 	h.t.Helper()
 	select {
 	case m := <-h.heard:
 		return m
 	case <-time.After(20 * time.Second):
 		h.t.Fatal("nothing was heard")
-		return wire.Message{}
+		return mcp.Message{}
 	}
 }
 
@@ -82,7 +82,7 @@ func TestListChangesAreTold(t *testing.T) {
 			one, fk := serve(t, "one", fake.Options{Versions: versions, Tools: []fake.Tool{simple("one", "a", "")}})
 			two, _ := serve(t, "two", fake.Options{Tools: []fake.Tool{simple("two", "a", "")}})
 			w := start(t, []config.Server{one, two}, options{Options: Options{Profiles: map[string]Profile{"two": {Servers: []string{"two"}}}}}, nil)
-			do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`)
+			do(t, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`)
 			all := Subscription{Tools: true, Prompts: true, Resources: true}
 			other, _ := w.Profile("two")
 			direct := listen(t, w.Direct(), modernAgent, all)
@@ -91,16 +91,16 @@ func TestListChangesAreTold(t *testing.T) {
 			elsewhere := listen(t, other, legacyAgent, all)
 			metaView := listen(t, w.Meta(), legacyAgent, all)
 			w.listening(t, 5)
-			if wire.Modern(versions[0]) {
+			if mcp.Stateless(versions[0]) {
 				awaitHearing(t, fk)
 			}
 			for i := range 5 { // five changes at once are one
 				fk.SetTools([]fake.Tool{simple("one", "a", ""), simple("one", fmt.Sprint("b", i), "")})
 			}
-			if m := direct.next(); m.Method != wire.MethodNotifyTools {
+			if m := direct.next(); m.Method != mcp.MethodNotifyTools {
 				t.Errorf("direct: %s", m.Method)
 			}
-			if m := single.next(); m.Method != wire.MethodNotifyTools {
+			if m := single.next(); m.Method != mcp.MethodNotifyTools {
 				t.Errorf("single: %s", m.Method)
 			}
 			for _, h := range []*hearing{deaf, elsewhere, metaView} {
@@ -129,7 +129,7 @@ func waitForList(t *testing.T, w *rig, want []string) {
 	t.Helper()
 	var got []string
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
-		got = names(do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`), "tools", "name")
+		got = names(do(t, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`), "tools", "name")
 		if cmp.Equal(want, got) {
 			return
 		}
@@ -152,19 +152,19 @@ func TestResourceUpdates(t *testing.T) {
 						v, uri = single1(t, w, "one"), "fake://readme"
 					}
 					var h *hearing
-					if wire.Modern(agent.Version) {
+					if mcp.Stateless(agent.Version) {
 						h = listen(t, v, agent, Subscription{URIs: []string{uri}})
 					} else {
 						h = listen(t, v, agent, Subscription{})
 						w.listening(t, 1)
-						do(t, v, agent, wire.MethodSubscribe, `{"uri":"`+uri+`"}`)
+						do(t, v, agent, mcp.MethodSubscribe, `{"uri":"`+uri+`"}`)
 					}
 					m := touchUntilHeard(t, fk, h)
-					if want := `{"uri":"` + uri + `"}`; m.Method != wire.MethodNotifyUpdated || string(m.Params) != want {
+					if want := `{"uri":"` + uri + `"}`; m.Method != mcp.MethodNotifyUpdated || string(m.Params) != want {
 						t.Errorf("%s %s, want %s", m.Method, m.Params, want)
 					}
-					if !wire.Modern(agent.Version) {
-						do(t, v, agent, wire.MethodUnsubscribe, `{"uri":"`+uri+`"}`)
+					if !mcp.Stateless(agent.Version) {
+						do(t, v, agent, mcp.MethodUnsubscribe, `{"uri":"`+uri+`"}`)
 					}
 					v.Close(agent)
 				})
@@ -175,7 +175,7 @@ func TestResourceUpdates(t *testing.T) {
 
 // touchUntilHeard changes a resource until somebody hears of it: when a subscription
 // has reached the server nobody is told.
-func touchUntilHeard(t *testing.T, fk *fake.Server, h *hearing) wire.Message {
+func touchUntilHeard(t *testing.T, fk *fake.Server, h *hearing) mcp.Message {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		fk.Touch("fake://readme")
@@ -186,7 +186,7 @@ func touchUntilHeard(t *testing.T, fk *fake.Server, h *hearing) wire.Message {
 		}
 	}
 	t.Fatal("no update was heard")
-	return wire.Message{}
+	return mcp.Message{}
 }
 
 // TestLogsReachTheirSession wants log messages of an older server to reach the
@@ -199,22 +199,22 @@ func TestLogsReachTheirSession(t *testing.T) {
 	other.Lane = "session-2"
 	h, silent := listen(t, v, mine, Subscription{}), listen(t, v, other, Subscription{})
 	w.listening(t, 2)
-	do(t, v, mine, wire.MethodSetLevel, `{"level":"info"}`)
+	do(t, v, mine, mcp.MethodSetLevel, `{"level":"info"}`)
 	k := policy.Key{Principal: local, Server: "s", Lane: mine.Lane}
-	said := notification(wire.MethodNotifyMessage, []byte(`{"level":"info","data":"hi"}`))
+	said := notification(mcp.MethodNotifyMessage, []byte(`{"level":"info","data":"hi"}`))
 	w.Surface.Notified(k, said)
 	if m := h.next(); string(m.Raw) != string(said.Raw) {
 		t.Errorf("heard %s", m.Raw)
 	}
 	// While one request is under way it belongs to that.
 	during := 0
-	_, err := v.Do(t.Context(), mine, Request{
-		Method: wire.MethodToolsCall, Params: []byte(`{"name":"slow","arguments":{"ms":1},"_meta":{"progressToken":"p"}}`),
-		OnNotification: func(m wire.Message) {
+	_, err := v.Do(t.Context(), mine, mcp.Request{
+		Method: mcp.MethodToolsCall, Params: []byte(`{"name":"slow","arguments":{"ms":1},"_meta":{"progressToken":"p"}}`),
+		OnNotification: func(m mcp.Message) {
 			switch m.Method {
-			case wire.MethodNotifyProgress:
+			case mcp.MethodNotifyProgress:
 				w.Surface.Notified(k, said)
-			case wire.MethodNotifyMessage:
+			case mcp.MethodNotifyMessage:
 				during++
 			}
 		},
@@ -237,21 +237,21 @@ func TestLogsOfModernRequests(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: legacyOnly})
 	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
-	do(t, v, modernAgent, wire.MethodToolsList, `{}`)
+	do(t, v, modernAgent, mcp.MethodToolsList, `{}`)
 	for _, tt := range []struct {
 		meta string
 		want int
 	}{{`{}`, 0}, {`{"io.modelcontextprotocol/logLevel":"debug"}`, 2}, {`{}`, 0}} {
 		heard := 0
-		_, err := v.Do(t.Context(), modernAgent, Request{
-			Method: wire.MethodToolsCall, Params: []byte(`{"name":"log","arguments":{"count":2},"_meta":` + tt.meta + `}`),
-			OnNotification: func(m wire.Message) { heard++ },
+		_, err := v.Do(t.Context(), modernAgent, mcp.Request{
+			Method: mcp.MethodToolsCall, Params: []byte(`{"name":"log","arguments":{"count":2},"_meta":` + tt.meta + `}`),
+			OnNotification: func(m mcp.Message) { heard++ },
 		})
 		if err != nil || heard != tt.want {
 			t.Errorf("%s: %d messages, want %d, %v", tt.meta, heard, tt.want, err)
 		}
 	}
-	if n := fk.Ledger().Count(wire.MethodSetLevel); n != 1 {
+	if n := fk.Ledger().Count(mcp.MethodSetLevel); n != 1 {
 		t.Errorf("the level was set %d times", n)
 	}
 }
@@ -262,17 +262,17 @@ func TestLoginShowsTools(t *testing.T) {
 	srv, _ := serve(t, "s", fake.Options{Tools: []fake.Tool{simple("s", "a", "")}})
 	auth := &switchedLogin{}
 	w := start(t, []config.Server{srv}, options{}, func(_ *config.Config, o *host.Options) { o.Auth = auth })
-	if got := names(do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`), "tools", "name"); len(got) != 0 {
+	if got := names(do(t, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`), "tools", "name"); len(got) != 0 {
 		t.Fatalf("before the login: %v", got)
 	}
 	h := listen(t, w.Direct(), modernAgent, Subscription{Tools: true})
 	w.listening(t, 1)
 	auth.in.Store(true)
 	w.bus.Publish(event.GrantChanged{Header: event.Header{Server: "s"}, Change: event.GrantStored})
-	if m := h.next(); m.Method != wire.MethodNotifyTools {
+	if m := h.next(); m.Method != mcp.MethodNotifyTools {
 		t.Errorf("heard %s", m.Method)
 	}
-	if got := do(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"s__a"}`); !strings.Contains(got, "s/a") {
+	if got := do(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"s__a"}`); !strings.Contains(got, "s/a") {
 		t.Errorf("after the login: %s", got)
 	}
 }

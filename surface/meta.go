@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -26,31 +26,31 @@ func (m *meta) Info(context.Context, Agent) (Info, error) {
 }
 
 // Do implements [View].
-func (m *meta) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
+func (m *meta) Do(ctx context.Context, a Agent, r mcp.Request) ([]byte, error) {
 	a = m.agent(a)
 	switch r.Method {
-	case wire.MethodPing:
+	case mcp.MethodPing:
 		return emptyResult(a), nil
-	case wire.MethodSetLevel:
+	case mcp.MethodSetLevel:
 		return m.s.setLevel(ctx, a, r.Params)
-	case wire.MethodToolsList:
+	case mcp.MethodToolsList:
 		return m.list(a, r.Params)
-	case wire.MethodToolsCall:
+	case mcp.MethodToolsCall:
 		return m.call(ctx, a, r)
 	}
-	return nil, wire.Errorf(wire.CodeMethodNotFound, "method %s is not offered here", r.Method)
+	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "method %s is not offered here", r.Method)
 }
 
 func (m *meta) list(a Agent, params []byte) ([]byte, error) {
-	p, werr := wire.ReadParams(params)
+	p, werr := mcp.ReadParams(params)
 	switch {
 	case werr != nil:
 		return nil, werr
 	case p.Cursor != nil:
-		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown cursor %.40s: the list has one page", p.Cursor)
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "unknown cursor %.40s: the list has one page", p.Cursor)
 	}
 	out := []byte(`{"tools":[` + metaTool + `]}`)
-	if wire.Modern(a.Version) {
+	if mcp.Stateless(a.Version) {
 		out = appendFresh(out, metaTTL, true)
 	}
 	return out, nil
@@ -63,13 +63,13 @@ type input struct {
 	arguments                                []byte // nil when absent or null
 }
 
-func (m *meta) call(ctx context.Context, a Agent, r Request) ([]byte, error) {
-	p, werr := wire.ReadParams(r.Params)
+func (m *meta) call(ctx context.Context, a Agent, r mcp.Request) ([]byte, error) {
+	p, werr := mcp.ReadParams(r.Params)
 	switch {
 	case werr != nil:
 		return nil, werr
 	case p.Name != metaName:
-		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool: %s; the only tool here is %s: call it with action %q, server and tool", p.Name, metaName, "call")
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "unknown tool: %s; the only tool here is %s: call it with action %q, server and tool", p.Name, metaName, "call")
 	}
 	in, problem := readInput(p.Arguments)
 	if problem != "" {
@@ -160,7 +160,7 @@ func (in *input) next(missing string) string {
 
 // Listen implements [View]. The one tool never changes; what the servers of a lane
 // say is passed on.
-func (m *meta) Listen(ctx context.Context, a Agent, want Subscription, on func(wire.Message)) error {
+func (m *meta) Listen(ctx context.Context, a Agent, want Subscription, on func(mcp.Message)) error {
 	a = m.agent(a)
 	m.s.lanes.open(a)
 	return m.s.run(ctx, &listener{

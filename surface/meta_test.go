@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -50,8 +50,8 @@ func TestMetaToolIsSmall(t *testing.T) {
 func TestMetaListIsConstant(t *testing.T) {
 	few := twoServers(t, options{}, nil)
 	none := start(t, nil, options{}, nil)
-	for _, a := range []Agent{modernAgent, legacyAgent, {Version: wire.V20241105}} {
-		one, two := do(t, few.Meta(), a, wire.MethodToolsList, `{}`), do(t, none.Meta(), a, wire.MethodToolsList, `{}`)
+	for _, a := range []Agent{modernAgent, legacyAgent, {Version: mcp.V20241105}} {
+		one, two := do(t, few.Meta(), a, mcp.MethodToolsList, `{}`), do(t, none.Meta(), a, mcp.MethodToolsList, `{}`)
 		if one != two {
 			t.Errorf("(-with servers +without)\n%s", cmp.Diff(one, two))
 		}
@@ -153,7 +153,7 @@ func TestMetaActions(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, agent := range []Agent{legacyAgent, modernAgent} {
-				got, failed := text(do(t, w.Meta(), agent, wire.MethodToolsCall, `{"name":"mcp","arguments":`+tt.args+`}`))
+				got, failed := text(do(t, w.Meta(), agent, mcp.MethodToolsCall, `{"name":"mcp","arguments":`+tt.args+`}`))
 				if failed != tt.failed {
 					t.Errorf("isError is %v: %s", failed, got)
 				}
@@ -172,21 +172,21 @@ func TestMetaActions(t *testing.T) {
 func TestMetaCallErrors(t *testing.T) {
 	w := metaRig(t)
 	call := func(args string) error {
-		_, err := try(t, w.Meta(), modernAgent, wire.MethodToolsCall, `{"name":"mcp","arguments":`+args+`}`)
+		_, err := try(t, w.Meta(), modernAgent, mcp.MethodToolsCall, `{"name":"mcp","arguments":`+args+`}`)
 		return err
 	}
-	var werr *wire.Error
+	var werr *mcp.Error
 	if err := call(`{"action":"call","server":"alpha","tool":"rpcerror","arguments":{"code":-32050,"message":"own"}}`); !errors.As(err, &werr) || werr.Code != -32050 {
 		t.Errorf("an error of the server: %v", err)
 	}
 	if err := call(`{"action":"call","server":"needs","tool":"echo"}`); !errors.Is(err, host.ErrNeedsLogin) || w.Explain(err).Kind != KindLogin {
 		t.Errorf("a needed login: %v", err)
 	}
-	if _, err := try(t, w.Meta(), modernAgent, wire.MethodToolsCall, `{"name":"alpha__echo"}`); !errors.As(err, &werr) || werr.Code != wire.CodeInvalidParams {
+	if _, err := try(t, w.Meta(), modernAgent, mcp.MethodToolsCall, `{"name":"alpha__echo"}`); !errors.As(err, &werr) || werr.Code != mcp.CodeInvalidParams {
 		t.Errorf("another tool: %v", err)
 	}
-	for _, method := range []string{wire.MethodPromptsList, wire.MethodResourcesList, "servers/add"} {
-		if _, err := try(t, w.Meta(), modernAgent, method, `{}`); !errors.As(err, &werr) || werr.Code != wire.CodeMethodNotFound {
+	for _, method := range []string{mcp.MethodPromptsList, mcp.MethodResourcesList, "servers/add"} {
+		if _, err := try(t, w.Meta(), modernAgent, method, `{}`); !errors.As(err, &werr) || werr.Code != mcp.CodeMethodNotFound {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
@@ -197,9 +197,9 @@ func TestMetaRetries(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly})
 	w := start(t, []config.Server{srv}, options{}, nil)
 	agent := modernAgent
-	meta := fmt.Sprintf(`"_meta":{%q:{"elicitation":{}}}`, wire.MetaClientCaps)
-	first := do(t, w.Meta(), agent, wire.MethodToolsCall, `{"name":"mcp","arguments":{"action":"call","server":"s","tool":"ask"},`+meta+`}`)
-	if wire.ResultType([]byte(first)) != wire.ResultInputRequired {
+	meta := fmt.Sprintf(`"_meta":{%q:{"elicitation":{}}}`, mcp.MetaClientCaps)
+	first := do(t, w.Meta(), agent, mcp.MethodToolsCall, `{"name":"mcp","arguments":{"action":"call","server":"s","tool":"ask"},`+meta+`}`)
+	if mcp.ResultType([]byte(first)) != mcp.ResultInputRequired {
 		t.Fatalf("no question: %s", first)
 	}
 	state, _ := jsonx.Get([]byte(first), "requestState")
@@ -208,9 +208,9 @@ func TestMetaRetries(t *testing.T) {
 	for m := jsonx.Object(requests); m.Next(); {
 		id = string(m.Key)
 	}
-	second := do(t, w.Meta(), agent, wire.MethodToolsCall, fmt.Sprintf(
+	second := do(t, w.Meta(), agent, mcp.MethodToolsCall, fmt.Sprintf(
 		`{"name":"mcp","arguments":{"action":"call","server":"s","tool":"ask"},%s,"requestState":%s,"inputResponses":{%q:{"action":"accept","content":{"answer":"yes"}}}}`, meta, state, id))
-	if wire.ResultType([]byte(second)) != wire.ResultComplete {
+	if mcp.ResultType([]byte(second)) != mcp.ResultComplete {
 		t.Errorf("no answer: %s", second)
 	}
 	if n := len(fk.Ledger().Calls("ask")); n != 2 {
@@ -219,7 +219,7 @@ func TestMetaRetries(t *testing.T) {
 }
 
 func TestAuto(t *testing.T) {
-	small := host.Catalog{Version: wire.V20260728, Tools: [][]byte{tool("t", "", "d")}}
+	small := host.Catalog{Version: mcp.V20260728, Tools: [][]byte{tool("t", "", "d")}}
 	for _, tt := range []struct {
 		name    string
 		catalog host.Catalog

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -43,7 +43,7 @@ func plain(result []byte) (text string, failed bool) {
 }
 
 func (m *meta) listServers(ctx context.Context, a Agent) string {
-	snap := m.current(ctx, a, wire.MethodToolsList)
+	snap := m.current(ctx, a, mcp.MethodToolsList)
 	if len(snap.sources) == 0 {
 		return "No servers are configured. A person can add one with: usher add."
 	}
@@ -97,7 +97,7 @@ func oneLine(texts ...string) string {
 const maxLimit = 50
 
 func (m *meta) search(ctx context.Context, a Agent, in input) (string, bool) {
-	snap := m.current(ctx, a, wire.MethodToolsList)
+	snap := m.current(ctx, a, mcp.MethodToolsList)
 	hits := snap.index().Search(in.query, min(in.limit, maxLimit))
 	if len(hits) == 0 {
 		return fmt.Sprintf("No tool fits %q. Try other words, or action list_servers and then list_tools.", in.query), false
@@ -120,7 +120,7 @@ func (m *meta) source(ctx context.Context, a Agent, name string) (*snapshot, *so
 	snap := m.s.snapshot(ctx, a)
 	src := snap.by[name]
 	if src == nil {
-		m.s.refuse(ctx, a, name, wire.MethodToolsList)
+		m.s.refuse(ctx, a, name, mcp.MethodToolsList)
 		return nil, nil, noServer(snap, name, &metaHints)
 	}
 	if src.err != nil {
@@ -129,7 +129,7 @@ func (m *meta) source(ctx context.Context, a Agent, name string) (*snapshot, *so
 	}
 	if src.known {
 		if src.doubtful(m.s.started) {
-			m.s.read(src.key, wire.MethodToolsList, refreshEvery)
+			m.s.read(src.key, mcp.MethodToolsList, refreshEvery)
 		}
 		return snap, src, ""
 	}
@@ -217,7 +217,7 @@ func (m *meta) describeTool(ctx context.Context, a Agent, in input) (string, boo
 
 // callTool passes a call on and returns the server's own result. What an agent can
 // do something about is told in words; a needed login is the gateway's to show.
-func (m *meta) callTool(ctx context.Context, a Agent, r Request, in input) ([]byte, error) {
+func (m *meta) callTool(ctx context.Context, a Agent, r mcp.Request, in input) ([]byte, error) {
 	if in.arguments == nil {
 		in.arguments = []byte("{}")
 	}
@@ -231,12 +231,12 @@ func (m *meta) callTool(ctx context.Context, a Agent, r Request, in input) ([]by
 	src := snap.by[in.server]
 	if src == nil {
 		server, account, _ := strings.Cut(in.server, "@")
-		_ = m.s.gate.Enter(ctx, a.who, policy.Key{Server: server, Account: account}, wire.MethodToolsCall, in.tool) // as below
+		_ = m.s.gate.Enter(ctx, a.who, policy.Key{Server: server, Account: account}, mcp.MethodToolsCall, in.tool) // as below
 		return textResult(a, noServer(snap, in.server, &metaHints), true), nil
 	}
 	if src.known && !snap.hasTool(src, in.tool) {
 		if t, ok := src.tool(in.tool); !ok || !t.Blocked {
-			_ = m.s.gate.Enter(ctx, a.who, src.key, wire.MethodToolsCall, in.tool) // records a refusal; the agent learns only that there is no such tool
+			_ = m.s.gate.Enter(ctx, a.who, src.key, mcp.MethodToolsCall, in.tool) // records a refusal; the agent learns only that there is no such tool
 			return textResult(a, noTool(snap, src, in.tool), true), nil
 		}
 	}
@@ -245,7 +245,7 @@ func (m *meta) callTool(ctx context.Context, a Agent, r Request, in input) ([]by
 	if err == nil {
 		return result, nil
 	}
-	var answer *wire.Error
+	var answer *mcp.Error
 	switch m.s.kindOf(err) {
 	case KindLogin, KindCancelled:
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -82,7 +82,7 @@ func (s *Surface) Profile(name string) (View, error) {
 // exists for the agent. The error is [ErrUnknownView].
 func (s *Surface) Server(ctx context.Context, a Agent, name string) (View, error) {
 	e := endpoint{s: s, hints: &singleHints}
-	k, err := s.gate.Resolve(ctx, e.agent(a).who, name, wire.MethodInitialize)
+	k, err := s.gate.Resolve(ctx, e.agent(a).who, name, mcp.MethodInitialize)
 	switch {
 	case err == nil:
 		return &single{e, k.Server, k.Account}, nil

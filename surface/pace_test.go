@@ -8,7 +8,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // TestChangesAreReadAtALimitedRate: a server that says all the time that its list has
@@ -16,17 +16,17 @@ import (
 func TestChangesAreReadAtALimitedRate(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly})
 	w := start(t, []config.Server{srv}, options{}, nil)
-	do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`)
+	do(t, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`)
 	listen(t, single1(t, w, "s"), modernAgent, Subscription{Tools: true})
 	w.listening(t, 1)
 	awaitHearing(t, fk)
-	began, before := time.Now(), fk.Ledger().Count(wire.MethodToolsList)
+	began, before := time.Now(), fk.Ledger().Count(mcp.MethodToolsList)
 	for i := range 200 {
 		fk.SetTools([]fake.Tool{simple("s", fmt.Sprint("tool", i), "")})
 		<-time.After(2 * time.Millisecond)
 	}
 	most := limit.RelistBurst + int(time.Since(began)/limit.RelistInterval) + 1
-	if n := fk.Ledger().Count(wire.MethodToolsList) - before; n > most || n == 0 {
+	if n := fk.Ledger().Count(mcp.MethodToolsList) - before; n > most || n == 0 {
 		t.Errorf("the list was read %d times, want at most %d", n, most)
 	}
 }

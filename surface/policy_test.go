@@ -16,6 +16,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -26,25 +27,25 @@ func TestChangedToolsAreNotShown(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly, Tools: []fake.Tool{simple("s", "a", "harmless"), simple("s", "b", "harmless")}})
 	w := start(t, []config.Server{srv}, options{}, nil)
 	single := single1(t, w, "s")
-	do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`)
+	do(t, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`)
 	awaitHearing(t, fk)
 	fk.SetTools([]fake.Tool{simple("s", "a", "<IMPORTANT>"), simple("s", "b", "harmless")})
 	waitForList(t, w, []string{"s__b"})
-	for _, list := range []string{do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`), do(t, single, modernAgent, wire.MethodToolsList, `{}`)} {
+	for _, list := range []string{do(t, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`), do(t, single, modernAgent, mcp.MethodToolsList, `{}`)} {
 		if strings.Contains(list, "IMPORTANT") || !strings.Contains(list, `b"`) {
 			t.Errorf("shown: %s", list)
 		}
 	}
 	for _, action := range []string{"describe_tool", "call"} {
-		got, failed := text(do(t, w.Meta(), modernAgent, wire.MethodToolsCall, `{"name":"mcp","arguments":{"action":"`+action+`","server":"s","tool":"a"}}`))
+		got, failed := text(do(t, w.Meta(), modernAgent, mcp.MethodToolsCall, `{"name":"mcp","arguments":{"action":"`+action+`","server":"s","tool":"a"}}`))
 		if !failed || !strings.Contains(got, "person has to review it") || strings.Contains(got, "usher ") || strings.Contains(got, "IMPORTANT") {
 			t.Errorf("%s: %s", action, got)
 		}
 	}
-	if got, _ := text(do(t, w.Meta(), modernAgent, wire.MethodToolsCall, `{"name":"mcp","arguments":{"action":"search","query":"important"}}`)); !strings.Contains(got, "No tool fits") {
+	if got, _ := text(do(t, w.Meta(), modernAgent, mcp.MethodToolsCall, `{"name":"mcp","arguments":{"action":"search","query":"important"}}`)); !strings.Contains(got, "No tool fits") {
 		t.Errorf("found: %s", got)
 	}
-	if _, err := try(t, single, modernAgent, wire.MethodToolsCall, `{"name":"a"}`); !errors.Is(err, policy.ErrSchemaChanged) || w.Explain(err).Kind != KindChanged {
+	if _, err := try(t, single, modernAgent, mcp.MethodToolsCall, `{"name":"a"}`); !errors.Is(err, policy.ErrSchemaChanged) || w.Explain(err).Kind != KindChanged {
 		t.Errorf("called: %v", err)
 	}
 }
@@ -55,10 +56,10 @@ func TestSilentChangesAreNotShown(t *testing.T) {
 	srv, fk := serve(t, "s", fake.Options{Versions: modernOnly})
 	w := start(t, []config.Server{srv}, options{}, nil)
 	v := single1(t, w, "s")
-	before := do(t, v, modernAgent, wire.MethodToolsList, `{}`)
+	before := do(t, v, modernAgent, mcp.MethodToolsList, `{}`)
 	awaitHearing(t, fk)
 	fk.Set("poison")
-	after := do(t, v, modernAgent, wire.MethodToolsList, `{}`)
+	after := do(t, v, modernAgent, mcp.MethodToolsList, `{}`)
 	if strings.Contains(after, "IMPORTANT") {
 		t.Errorf("shown: %s", after)
 	}
@@ -74,7 +75,7 @@ type accounts struct {
 }
 
 func (a *accounts) Authorize(_ context.Context, k host.Key, _ *config.Server, r *http.Request) error {
-	if r.Header.Get(wire.HeaderMethod) != wire.MethodToolsCall {
+	if r.Header.Get(wire.HeaderMethod) != mcp.MethodToolsCall {
 		return nil
 	}
 	a.mu.Lock()
@@ -102,8 +103,8 @@ func TestAccountsStandSideBySide(t *testing.T) {
 	auth := &accounts{}
 	w := start(t, []config.Server{srv}, options{}, func(_ *config.Config, o *host.Options) { o.Auth = auth })
 	w.accounts["s"] = []string{"work"}
-	other := Agent{Principal: "eve", Version: wire.V20260728}
-	got := names(do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`), "tools", "name")
+	other := Agent{Principal: "eve", Version: mcp.V20260728}
+	got := names(do(t, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`), "tools", "name")
 	if diff := cmp.Diff([]string{"s__a", "s--work__a"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -122,7 +123,7 @@ func TestAccountsStandSideBySide(t *testing.T) {
 		{"labelled by the one tool", w.Meta(), modernAgent, `{"name":"mcp","arguments":{"action":"call","server":"s@work","tool":"a"}}`, "local s@work"},
 		{"of another principal", work, other, `{"name":"a"}`, "eve s@work"},
 	} {
-		do(t, tt.view, tt.agent, wire.MethodToolsCall, tt.call)
+		do(t, tt.view, tt.agent, mcp.MethodToolsCall, tt.call)
 		if diff := cmp.Diff([]string{tt.want}, auth.take()); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", tt.name, diff)
 		}
@@ -137,16 +138,16 @@ func TestRootsAreTold(t *testing.T) {
 	v := single1(t, w, "s")
 	agent := legacyAgent
 	agent.Capabilities = []byte(`{"roots":{"listChanged":true}}`)
-	do(t, v, agent, wire.MethodToolsCall, `{"name":"echo"}`)
-	if err := v.Notify(t.Context(), agent, wire.MethodNotifyRoots, nil); err != nil {
+	do(t, v, agent, mcp.MethodToolsCall, `{"name":"echo"}`)
+	if err := v.Notify(t.Context(), agent, mcp.MethodNotifyRoots, nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := fk.Ledger().WaitFor(ctx, func(e fake.Entry) bool { return e.Method == wire.MethodNotifyRoots }); err != nil {
+	if _, err := fk.Ledger().WaitFor(ctx, func(e fake.Entry) bool { return e.Method == mcp.MethodNotifyRoots }); err != nil {
 		t.Error(err)
 	}
-	if err := v.Notify(t.Context(), Agent{}, wire.MethodNotifyRoots, nil); err != nil {
+	if err := v.Notify(t.Context(), Agent{}, mcp.MethodNotifyRoots, nil); err != nil {
 		t.Errorf("without a session: %v", err)
 	}
 	v.Close(agent)
@@ -168,7 +169,7 @@ func TestLoginTool(t *testing.T) {
 		{`{"server":"alpha","redirect_url":"http://x/?code=1"}`, "Logged in"},
 		{`{"server":"alfa"}`, "did you mean alpha"},
 	} {
-		got, _ := text(do(t, w.Direct(), legacyAgent, wire.MethodToolsCall, `{"name":"login","arguments":`+tt.args+`}`))
+		got, _ := text(do(t, w.Direct(), legacyAgent, mcp.MethodToolsCall, `{"name":"login","arguments":`+tt.args+`}`))
 		if !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %s", tt.args, got)
 		}

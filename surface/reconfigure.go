@@ -1,7 +1,7 @@
 package surface
 
 import (
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -49,7 +49,7 @@ func (s *Surface) learnNew(principal string, servers []string) {
 	}
 	for _, name := range servers {
 		if there[name] {
-			s.read(s.normal(policy.Key{Principal: principal, Server: name}), wire.MethodToolsList, now)
+			s.read(s.normal(policy.Key{Principal: principal, Server: name}), mcp.MethodToolsList, now)
 		}
 	}
 }

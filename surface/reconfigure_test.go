@@ -7,7 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -36,7 +36,7 @@ func TestReconfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := func(v View) []string {
-		return names(do(t, v, modernAgent, wire.MethodToolsList, `{}`), "tools", "name")
+		return names(do(t, v, modernAgent, mcp.MethodToolsList, `{}`), "tools", "name")
 	}
 	list(w.Direct())
 	all := Subscription{Tools: true, Prompts: true, Resources: true}
@@ -59,7 +59,7 @@ func TestReconfigured(t *testing.T) {
 	}
 	for _, tt := range steps {
 		configure(tt.profiles, tt.servers...)
-		if m := tt.hears.next(); m.Method != wire.MethodNotifyTools {
+		if m := tt.hears.next(); m.Method != mcp.MethodNotifyTools {
 			t.Errorf("%s: %s", tt.name, m.Method)
 		}
 		if diff := cmp.Diff(tt.want, list(tt.sees)); diff != "" {
@@ -74,12 +74,12 @@ func TestReconfigured(t *testing.T) {
 // A legacy server goes on to send updates of what was subscribed to before a rule
 // denied it; they reach nobody.
 func TestDeniedServersAreNotHeard(t *testing.T) {
-	one, _ := serve(t, "one", fake.Options{Versions: []string{wire.V20251125}})
+	one, _ := serve(t, "one", fake.Options{Versions: []string{mcp.V20251125}})
 	w := start(t, []config.Server{one}, options{}, nil)
 	h := listen(t, w.view(t, modernAgent, "one"), modernAgent, Subscription{Tools: true, URIs: []string{"fake://readme"}})
 	w.listening(t, 1)
 	update := func() {
-		w.Notified(policy.Key{Principal: local, Server: "one"}, wire.Message{Method: wire.MethodNotifyUpdated, Params: []byte(`{"uri":"fake://readme"}`)})
+		w.Notified(policy.Key{Principal: local, Server: "one"}, mcp.Message{Method: mcp.MethodNotifyUpdated, Params: []byte(`{"uri":"fake://readme"}`)})
 	}
 	update()
 	h.next()

@@ -3,7 +3,7 @@ package surface
 import (
 	"context"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // refused stands for a server that the rules deny: every request gets the refusal.
@@ -16,9 +16,9 @@ type refused struct {
 func (v *refused) Info(context.Context, Agent) (Info, error) { return Info{}, v.err }
 
 // Do implements [View].
-func (v *refused) Do(context.Context, Agent, Request) ([]byte, error) { return nil, v.err }
+func (v *refused) Do(context.Context, Agent, mcp.Request) ([]byte, error) { return nil, v.err }
 
 // Listen implements [View].
-func (v *refused) Listen(context.Context, Agent, Subscription, func(wire.Message)) error {
+func (v *refused) Listen(context.Context, Agent, Subscription, func(mcp.Message)) error {
 	return v.err
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // appendFresh turns the result dst, which ends in }, into a complete one of the
@@ -60,7 +60,7 @@ func appendMembers(obj []byte, edits []jsonx.Edit) []byte {
 
 func cacheable(method string) bool {
 	switch method {
-	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodResourcesRead:
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead:
 		return true
 	}
 	return false
@@ -68,7 +68,7 @@ func cacheable(method string) bool {
 
 // emptyResult is the answer to requests that have none, in the agent's era.
 func emptyResult(a Agent) []byte {
-	if wire.Modern(a.Version) {
+	if mcp.Stateless(a.Version) {
 		return []byte(`{"resultType":"complete"}`)
 	}
 	return []byte(`{}`)
@@ -81,7 +81,7 @@ func textResult(a Agent, text string, failed bool) []byte {
 	if failed {
 		out = append(out, `,"isError":true`...)
 	}
-	if wire.Modern(a.Version) {
+	if mcp.Stateless(a.Version) {
 		out = append(out, `,"resultType":"complete"`...)
 	}
 	return append(out, '}')

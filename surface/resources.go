@@ -7,7 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // addressed is one resource or template of a server.
@@ -17,7 +17,7 @@ type addressed struct {
 }
 
 func (snap *snapshot) addResources() {
-	all := snap.gather(wire.MethodResourcesList, "uri")
+	all := snap.gather(mcp.MethodResourcesList, "uri")
 	for _, a := range all {
 		snap.uris[a.name] = append(snap.uris[a.name], a.target)
 	}
@@ -27,7 +27,7 @@ func (snap *snapshot) addResources() {
 // addTemplates lists all templates; addresses are compared with as many of a server as
 // the limit says.
 func (snap *snapshot) addTemplates() {
-	all := snap.gather(wire.MethodTemplatesList, "uriTemplate")
+	all := snap.gather(mcp.MethodTemplatesList, "uriTemplate")
 	count := map[*source]int{}
 	for _, a := range all {
 		if count[a.src]++; count[a.src] > limit.Templates {
@@ -78,7 +78,7 @@ func asEntries(all []addressed, key string) []entry {
 // resolve finds the server that an address leads to. Addresses that nobody lists go
 // to whoever has a template for them, the most specific one, and then to the only
 // server with resources at all.
-func (snap *snapshot) resolve(a Agent, uri string) (target, *wire.Error) {
+func (snap *snapshot) resolve(a Agent, uri string) (target, *mcp.Error) {
 	if l, rest, ok := splitServer(uri); ok && snap.by[l] != nil && snap.by[l].Whole {
 		return target{src: snap.by[l], name: rest}, nil
 	}
@@ -91,7 +91,7 @@ func (snap *snapshot) resolve(a Agent, uri string) (target, *wire.Error) {
 	var owners []target
 	for i := range snap.sources {
 		src := &snap.sources[i]
-		if src.Whole && src.known && src.offers(wire.MethodResourcesList) {
+		if src.Whole && src.known && src.offers(mcp.MethodResourcesList) {
 			owners = append(owners, target{src: src, name: uri})
 		}
 	}
@@ -101,7 +101,7 @@ func (snap *snapshot) resolve(a Agent, uri string) (target, *wire.Error) {
 	return target{}, notFound(a, uri)
 }
 
-func one(owners []target, uri string) (target, *wire.Error) {
+func one(owners []target, uri string) (target, *mcp.Error) {
 	if len(owners) == 1 {
 		return target{src: owners[0].src, name: uri}, nil
 	}
@@ -109,7 +109,7 @@ func one(owners []target, uri string) (target, *wire.Error) {
 	for _, o := range owners {
 		ways = append(ways, withServer(o.src.label, uri))
 	}
-	return target{}, wire.Errorf(wire.CodeInvalidParams, "several servers have %s; name the one that is meant: %s", uri, strings.Join(ways, " or "))
+	return target{}, mcp.Errorf(mcp.CodeInvalidParams, "several servers have %s; name the one that is meant: %s", uri, strings.Join(ways, " or "))
 }
 
 // matching are the servers, each once, whose templates fit best.
@@ -131,12 +131,12 @@ func (snap *snapshot) matching(uri string) []target {
 }
 
 // notFound is the error that each era has for it.
-func notFound(a Agent, uri string) *wire.Error {
-	code := int64(wire.CodeResourceNotFound)
-	if wire.Modern(a.Version) {
-		code = wire.CodeInvalidParams
+func notFound(a Agent, uri string) *mcp.Error {
+	code := int64(mcp.CodeResourceNotFound)
+	if mcp.Stateless(a.Version) {
+		code = mcp.CodeInvalidParams
 	}
-	e := wire.Errorf(code, "resource not found: no server lists %s or has a template for it; an address of the form %sSERVER/URI names the server", uri, uriPrefix)
+	e := mcp.Errorf(code, "resource not found: no server lists %s or has a template for it; an address of the form %sSERVER/URI names the server", uri, uriPrefix)
 	e.Data = jsonx.Set(nil, "uri", jsonx.Quote(uri))
 	return e
 }

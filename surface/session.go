@@ -5,6 +5,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -15,7 +16,7 @@ func (s *Surface) setLevel(ctx context.Context, a Agent, params []byte) ([]byte,
 	level, ok := jsonx.Get(params, "level")
 	text, isText := jsonx.Text(level)
 	if !ok || !isText || !logLevel(text) {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "level must be one of debug, info, notice, warning, error, critical, alert, emergency")
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "level must be one of debug, info, notice, warning, error, critical, alert, emergency")
 	}
 	l := s.lanes.open(a)
 	if l == nil {
@@ -61,14 +62,14 @@ func (s *Surface) tellLevel(ctx context.Context, l *lane, k policy.Key) {
 		return
 	}
 	var q policy.Request
-	q.Method, q.Params = wire.MethodSetLevel, jsonx.Set(nil, "level", level)
+	q.Method, q.Params = mcp.MethodSetLevel, jsonx.Set(nil, "level", level)
 	// A server without logging refuses; the request it is for matters more.
 	_, _ = s.gate.Do(ctx, l.agent.who, k, q)
 }
 
 // subscribe and its opposite are requests of the older era. For a server of that era
 // they go to the lane's own connection; of a modern one the surface listens itself.
-func (s *Surface) subscribe(ctx context.Context, a Agent, t target, shown string, r Request) ([]byte, error) {
+func (s *Surface) subscribe(ctx context.Context, a Agent, t target, shown string, r mcp.Request) ([]byte, error) {
 	if err := s.gate.Enter(ctx, a.who, t.src.key, r.Method, ""); err != nil {
 		return nil, s.asAnswer(err)
 	}
@@ -81,29 +82,29 @@ func (s *Surface) subscribe(ctx context.Context, a Agent, t target, shown string
 		return nil, err
 	}
 	defer rt.done()
-	if !wire.Modern(rt.version) {
+	if !mcp.Stateless(rt.version) {
 		if t.name != shown {
 			r.Params = jsonx.Set(r.Params, "uri", jsonx.Quote(t.name))
 		}
 		res, err := s.pass(ctx, a, rt.key, "", &r)
 		if err == nil && l != nil {
-			l.note(subscription{rt.key, t.name}, shown, r.Method == wire.MethodSubscribe)
+			l.note(subscription{rt.key, t.name}, shown, r.Method == mcp.MethodSubscribe)
 		}
 		return res.Raw, err
 	}
 	if l == nil {
-		return nil, wire.Errorf(wire.CodeMethodNotFound, "%s needs a session; use %s", r.Method, wire.MethodListen)
+		return nil, mcp.Errorf(mcp.CodeMethodNotFound, "%s needs a session; use %s", r.Method, mcp.MethodListen)
 	}
 	l.mu.Lock()
 	cancel, subscribed := l.subs[shown]
-	if r.Method == wire.MethodUnsubscribe {
+	if r.Method == mcp.MethodUnsubscribe {
 		delete(l.subs, shown)
 		if subscribed {
 			cancel()
 		}
 	}
 	l.mu.Unlock()
-	if r.Method == wire.MethodSubscribe && !subscribed {
+	if r.Method == mcp.MethodSubscribe && !subscribed {
 		s.follow(l, rt.key, t.name, shown)
 	}
 	return emptyResult(a), nil
@@ -135,8 +136,8 @@ func (s *Surface) follow(l *lane, k policy.Key, own, shown string) {
 	l.mu.Unlock()
 	s.spawn(func() {
 		defer cancel()
-		s.keepListening(ctx, l.agent, k, Subscription{URIs: []string{own}}, func(m wire.Message) {
-			if m.Method == wire.MethodNotifyUpdated {
+		s.keepListening(ctx, l.agent, k, Subscription{URIs: []string{own}}, func(m mcp.Message) {
+			if m.Method == mcp.MethodNotifyUpdated {
 				s.tellLane(l.agent, updated(m, shown))
 			}
 		})
@@ -145,8 +146,8 @@ func (s *Surface) follow(l *lane, k policy.Key, own, shown string) {
 
 // updated is the notification that a resource changed, under the agent's address
 // for it and without the mark of our own subscription.
-func updated(m wire.Message, shown string) wire.Message {
-	params := wire.EditMeta(m.Params, jsonx.Edit{Key: wire.MetaSubscription})
+func updated(m mcp.Message, shown string) mcp.Message {
+	params := wire.EditMeta(m.Params, jsonx.Edit{Key: mcp.MetaSubscription})
 	if meta, ok := jsonx.Get(params, "_meta"); ok && string(meta) == "{}" {
 		params = jsonx.Delete(params, "_meta")
 	}
@@ -156,6 +157,6 @@ func updated(m wire.Message, shown string) wire.Message {
 	return notification(m.Method, params)
 }
 
-func notification(method string, params []byte) wire.Message {
-	return wire.Message{Raw: wire.AppendNotification(nil, method, params), Method: method, Params: params}
+func notification(method string, params []byte) mcp.Message {
+	return mcp.Message{Raw: mcp.AppendNotification(nil, method, params), Method: method, Params: params}
 }

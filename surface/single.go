@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -70,23 +70,22 @@ func onlyTools(capabilities []byte) []byte {
 }
 
 // Do implements [View].
-func (v *single) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
+func (v *single) Do(ctx context.Context, a Agent, r mcp.Request) ([]byte, error) {
 	a = v.agent(a)
-	p, werr := r.Read.Params(r.Params)
+	p, werr := r.ReadParams()
 	if werr != nil {
 		return nil, werr
 	}
-	r.Read = wire.ReadingOf(r.Params, p)
 	switch r.Method {
-	case wire.MethodPing:
+	case mcp.MethodPing:
 		return emptyResult(a), v.s.gate.Enter(ctx, a.who, v.key(a), r.Method, "")
-	case wire.MethodInitialize, wire.MethodDiscover, wire.MethodListen:
-		return nil, wire.Errorf(wire.CodeMethodNotFound, "%s is not passed on", r.Method) // Info and Listen are for these
-	case wire.MethodSetLevel:
+	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodListen:
+		return nil, mcp.Errorf(mcp.CodeMethodNotFound, "%s is not passed on", r.Method) // Info and Listen are for these
+	case mcp.MethodSetLevel:
 		return v.setLevel(ctx, a, r)
-	case wire.MethodToolsCall:
+	case mcp.MethodToolsCall:
 		return v.s.forward(ctx, a, v.key(a), p.Name, r)
-	case wire.MethodSubscribe, wire.MethodUnsubscribe:
+	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		src := &source{key: v.key(a)}
 		return v.s.subscribe(ctx, a, target{src: src, name: p.URI}, p.URI, r)
 	}
@@ -95,7 +94,7 @@ func (v *single) Do(ctx context.Context, a Agent, r Request) ([]byte, error) {
 
 // setLevel asks an older server itself, so that its own answer comes back; for a
 // modern one the level is remembered.
-func (v *single) setLevel(ctx context.Context, a Agent, r Request) ([]byte, error) {
+func (v *single) setLevel(ctx context.Context, a Agent, r mcp.Request) ([]byte, error) {
 	result, err := v.s.setLevel(ctx, a, r.Params)
 	if err != nil || a.Lane == "" {
 		return result, err
@@ -111,11 +110,11 @@ func (v *single) setLevel(ctx context.Context, a Agent, r Request) ([]byte, erro
 // Listen implements [View]. A modern agent asked for it in so many words: the
 // connection is held for it. The stream of an older session is no reason to start a
 // server.
-func (v *single) Listen(ctx context.Context, a Agent, want Subscription, on func(wire.Message)) error {
+func (v *single) Listen(ctx context.Context, a Agent, want Subscription, on func(mcp.Message)) error {
 	a = v.agent(a)
-	method := wire.MethodListen
+	method := mcp.MethodListen
 	if len(want.URIs) > 0 {
-		method = wire.MethodSubscribe
+		method = mcp.MethodSubscribe
 	}
 	if err := v.s.gate.Enter(ctx, a.who, v.key(a), method, ""); err != nil {
 		return err
@@ -129,7 +128,7 @@ func (v *single) Listen(ctx context.Context, a Agent, want Subscription, on func
 		shows: func(k policy.Key) bool { return k.Server == v.server && k.Account == v.account },
 		shown: func(_ policy.Key, uri string) string { return uri },
 	}
-	if len(want.URIs) > 0 || wire.Modern(a.Version) && (want.Tools || want.Prompts || want.Resources) {
+	if len(want.URIs) > 0 || mcp.Stateless(a.Version) && (want.Tools || want.Prompts || want.Resources) {
 		l.ready = readyAfter(2, want.Ready)
 		defer v.hold(ctx, a, l)()
 	}
@@ -144,9 +143,9 @@ func (v *single) hold(ctx context.Context, a Agent, l *listener) (stop func()) {
 		defer close(done)
 		want := l.want
 		want.Ready = l.ready
-		v.s.keepListening(ctx, a, v.key(a), want, func(m wire.Message) {
+		v.s.keepListening(ctx, a, v.key(a), want, func(m mcp.Message) {
 			switch {
-			case m.Method == wire.MethodNotifyUpdated:
+			case m.Method == mcp.MethodNotifyUpdated:
 				l.on(updated(m, jsonx.GetText(m.Params, "uri")))
 			case strings.HasSuffix(m.Method, "/list_changed"):
 				v.s.listChanged(v.key(a), m.Method)

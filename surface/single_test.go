@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 func single1(t testing.TB, w *rig, name string) View {
@@ -56,7 +56,7 @@ func sameResult(t *testing.T, name, want, got string) {
 
 func compareCorpus(t *testing.T, v View, agent Agent, shown func(string) string) {
 	t.Helper()
-	tools, _ := jsonx.Get([]byte(do(t, v, agent, wire.MethodToolsList, `{}`)), "tools")
+	tools, _ := jsonx.Get([]byte(do(t, v, agent, mcp.MethodToolsList, `{}`)), "tools")
 	defs := map[string]string{}
 	for e := jsonx.Array(tools); e.Next(); {
 		defs[jsonx.GetText(e.Value, "name")] = string(e.Value)
@@ -69,10 +69,10 @@ func compareCorpus(t *testing.T, v View, agent Agent, shown func(string) string)
 		if diff := cmp.Diff(want, defs[shown(s.ToolName())]); diff != "" {
 			t.Errorf("%s: definition (-want +got)\n%s", s.Name, diff)
 		}
-		sameResult(t, s.Name, string(s.Result), do(t, v, agent, wire.MethodToolsCall, `{"name":"`+shown(s.ToolName())+`","arguments":{}}`))
+		sameResult(t, s.Name, string(s.Result), do(t, v, agent, mcp.MethodToolsCall, `{"name":"`+shown(s.ToolName())+`","arguments":{}}`))
 	}
 	const args = `{ "n":9007199254740993 , "s":"\u00e9é","z":[1.0,-0,1E+2],"a":{}}`
-	got, _ := jsonx.Get([]byte(do(t, v, agent, wire.MethodToolsCall, `{"name":"`+shown("echo")+`","arguments":`+args+`}`)), "structuredContent")
+	got, _ := jsonx.Get([]byte(do(t, v, agent, mcp.MethodToolsCall, `{"name":"`+shown("echo")+`","arguments":`+args+`}`)), "structuredContent")
 	if diff := cmp.Diff(args, string(got)); diff != "" {
 		t.Errorf("arguments (-want +got)\n%s", diff)
 	}
@@ -82,7 +82,7 @@ func compareMeta(t *testing.T, v View, agent Agent) {
 	t.Helper()
 	for _, s := range fake.Corpus() {
 		call := func(action, more string) string {
-			return do(t, v, agent, wire.MethodToolsCall, fmt.Sprintf(`{"name":"mcp","arguments":{"action":%q,"server":"s","tool":%q%s}}`, action, s.ToolName(), more))
+			return do(t, v, agent, mcp.MethodToolsCall, fmt.Sprintf(`{"name":"mcp","arguments":{"action":%q,"server":"s","tool":%q%s}}`, action, s.ToolName(), more))
 		}
 		if def, _ := text(call("describe_tool", "")); def != string(s.Tool) {
 			t.Errorf("%s: definition (-want +got)\n%s", s.Name, cmp.Diff(string(s.Tool), def))
@@ -107,12 +107,12 @@ func TestPagesPass(t *testing.T) {
 		{`{"cursor":"after-2"}`, `{"tools":[` + fmt.Sprintf(def, "b") + `],` + meta},
 	} {
 		for range 2 { // the second comes from the cache
-			if diff := cmp.Diff(tt.want, do(t, v, modernAgent, wire.MethodToolsList, tt.params)); diff != "" {
+			if diff := cmp.Diff(tt.want, do(t, v, modernAgent, mcp.MethodToolsList, tt.params)); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", tt.params, diff)
 			}
 		}
 	}
-	if _, err := try(t, v, modernAgent, wire.MethodToolsList, `{"cursor":"x"}`); err == nil {
+	if _, err := try(t, v, modernAgent, mcp.MethodToolsList, `{"cursor":"x"}`); err == nil {
 		t.Error("a wrong cursor is answered")
 	}
 }
@@ -126,19 +126,19 @@ func TestPagesFilter(t *testing.T) {
 		c.Servers[0].Tools = config.ToolRules{Deny: []string{"b"}, Rename: map[string]string{"c": "sea"}}
 	})
 	v := single1(t, w, "s")
-	got := do(t, v, modernAgent, wire.MethodToolsList, `{}`)
+	got := do(t, v, modernAgent, mcp.MethodToolsList, `{}`)
 	if diff := cmp.Diff([]string{"a", "sea"}, names(got, "tools", "name")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if !strings.Contains(got, `],"ttlMs":5000,"cacheScope":"public","resultType":"complete"`) {
 		t.Errorf("the rest of the page: %s", got)
 	}
-	if got := do(t, v, modernAgent, wire.MethodToolsCall, `{"name":"sea"}`); !strings.Contains(got, "s/c") {
+	if got := do(t, v, modernAgent, mcp.MethodToolsCall, `{"name":"sea"}`); !strings.Contains(got, "s/c") {
 		t.Errorf("renamed: %s", got)
 	}
 	scoped := modernAgent
 	scoped.Tools = []string{"s/a"}
-	got = do(t, v, scoped, wire.MethodToolsList, `{}`)
+	got = do(t, v, scoped, mcp.MethodToolsList, `{}`)
 	if diff := cmp.Diff([]string{"a"}, names(got, "tools", "name")); diff != "" || !strings.Contains(got, `"cacheScope":"private"`) {
 		t.Errorf("scoped: %s", got)
 	}
@@ -151,7 +151,7 @@ func TestSingleInfo(t *testing.T) {
 	off.Name, off.Disabled = "off", true
 	w := start(t, []config.Server{srv, gone, off}, options{}, nil)
 	info, err := single1(t, w, "s").Info(t.Context(), legacyAgent)
-	if err != nil || !strings.Contains(string(info.Server), "its-own-name") || info.Instructions != "Be kind." || info.Version != wire.V20251125 {
+	if err != nil || !strings.Contains(string(info.Server), "its-own-name") || info.Instructions != "Be kind." || info.Version != mcp.V20251125 {
 		t.Errorf("%+v, %v", info, err)
 	}
 	info, err = single1(t, w, "gone").Info(t.Context(), legacyAgent)
@@ -180,16 +180,16 @@ func TestQuestionsReachTheirAgent(t *testing.T) {
 	v := single1(t, w, "s")
 	var wg sync.WaitGroup
 	for i := range 6 {
-		agent := Agent{Version: wire.V20251125, Lane: fmt.Sprint("lane-", i), Capabilities: []byte(`{"elicitation":{}}`)}
+		agent := Agent{Version: mcp.V20251125, Lane: fmt.Sprint("lane-", i), Capabilities: []byte(`{"elicitation":{}}`)}
 		if i >= 3 {
-			agent.Version, agent.Lane = wire.V20260728, ""
+			agent.Version, agent.Lane = mcp.V20260728, ""
 		}
 		wg.Go(func() {
 			question := fmt.Sprint("question ", i)
 			asked := ""
-			got, err := v.Do(t.Context(), agent, Request{
-				Method: wire.MethodToolsCall, Params: fmt.Appendf(nil, `{"name":"ask","arguments":{"message":%q}}`, question),
-				OnRequest: func(_ context.Context, method string, params []byte) ([]byte, *wire.Error) {
+			got, err := v.Do(t.Context(), agent, mcp.Request{
+				Method: mcp.MethodToolsCall, Params: fmt.Appendf(nil, `{"name":"ask","arguments":{"message":%q}}`, question),
+				OnRequest: func(_ context.Context, method string, params []byte) ([]byte, *mcp.Error) {
 					asked = jsonx.GetText(params, "message")
 					return fmt.Appendf(nil, `{"action":"accept","content":{"answer":"%d"}}`, i), nil
 				},
@@ -200,8 +200,8 @@ func TestQuestionsReachTheirAgent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	v.Close(Agent{Version: wire.V20251125, Lane: "lane-0"})
-	if n := fk.Ledger().Count(wire.MethodInitialize); n < 4 {
+	v.Close(Agent{Version: mcp.V20251125, Lane: "lane-0"})
+	if n := fk.Ledger().Count(mcp.MethodInitialize); n < 4 {
 		t.Errorf("%d sessions for agents that must not share one", n)
 	}
 }
@@ -213,13 +213,13 @@ func TestAgentsShareConnections(t *testing.T) {
 	young, _ := serve(t, "young", fake.Options{Versions: modernOnly})
 	w := start(t, []config.Server{old, young}, options{}, nil)
 	for i := range 4 {
-		agent := Agent{Version: wire.V20251125, Lane: fmt.Sprint("lane-", i)}
-		do(t, single1(t, w, "old"), agent, wire.MethodToolsCall, `{"name":"echo"}`)
+		agent := Agent{Version: mcp.V20251125, Lane: fmt.Sprint("lane-", i)}
+		do(t, single1(t, w, "old"), agent, mcp.MethodToolsCall, `{"name":"echo"}`)
 		agent.Capabilities = []byte(`{"elicitation":{}}`)
 		agent.Lane += "-able"
-		do(t, single1(t, w, "young"), agent, wire.MethodToolsCall, `{"name":"echo"}`)
+		do(t, single1(t, w, "young"), agent, mcp.MethodToolsCall, `{"name":"echo"}`)
 	}
-	if n := oldFake.Ledger().Count(wire.MethodInitialize); n != 1 {
+	if n := oldFake.Ledger().Count(mcp.MethodInitialize); n != 1 {
 		t.Errorf("%d sessions", n)
 	}
 	for _, s := range w.host.Status().Servers {
@@ -236,17 +236,17 @@ func TestMetaOfTheAgent(t *testing.T) {
 	agent := legacyAgent
 	agent.Capabilities, agent.ClientInfo = []byte(`{"sampling":{}}`), []byte(`{"name":"editor","version":"1"}`)
 	v := single1(t, w, "s")
-	do(t, v, agent, wire.MethodSetLevel, `{"level":"debug"}`)
-	got := do(t, v, agent, wire.MethodToolsCall, `{"name":"meta","arguments":{}}`)
+	do(t, v, agent, mcp.MethodSetLevel, `{"level":"debug"}`)
+	got := do(t, v, agent, mcp.MethodToolsCall, `{"name":"meta","arguments":{}}`)
 	meta, _ := jsonx.Get([]byte(got), "structuredContent")
 	for key, want := range map[string]string{
-		wire.MetaClientCaps: `{"sampling":{}}`, wire.MetaClientInfo: `{"name":"editor","version":"1"}`, wire.MetaLogLevel: `"debug"`,
+		mcp.MetaClientCaps: `{"sampling":{}}`, mcp.MetaClientInfo: `{"name":"editor","version":"1"}`, mcp.MetaLogLevel: `"debug"`,
 	} {
 		if v, _ := jsonx.Get(meta, key); string(v) != want {
 			t.Errorf("%s: %s, want %s", key, v, want)
 		}
 	}
-	if _, err := try(t, v, agent, wire.MethodSetLevel, `{"level":"loud"}`); err == nil {
+	if _, err := try(t, v, agent, mcp.MethodSetLevel, `{"level":"loud"}`); err == nil {
 		t.Error("an unknown level is accepted")
 	}
 }
@@ -261,21 +261,21 @@ func TestLookalikesAreNotPassedOn(t *testing.T) {
 		method, params string
 		code           int64
 	}{
-		{"tools//call", `{"name":"pay","arguments":{}}`, wire.CodeMethodNotFound},
-		{"Tools/Call", `{"name":"pay","arguments":{}}`, wire.CodeMethodNotFound},
-		{"ｔools/call", `{"name":"pay","arguments":{}}`, wire.CodeMethodNotFound},
-		{"tools/./call", `{"name":"pay"}`, wire.CodeMethodNotFound},
-		{"resources//read", `{"uri":"fake://readme"}`, wire.CodeMethodNotFound},
-		{strings.Repeat("m", 200), `{}`, wire.CodeMethodNotFound},
-		{wire.MethodToolsCall, `{"name":"echo","ｎame":"pay","arguments":{}}`, wire.CodeInvalidParams},
-		{wire.MethodResourcesRead, `{"uri":"fake://readme","ｕri":"fake://other"}`, wire.CodeInvalidParams},
-		{wire.MethodPromptsGet, `{"name":"greet","name ":"other"}`, wire.CodeInvalidParams},
-		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"greet","ｎame":"other"},"argument":{"name":"a","value":""}}`, wire.CodeInvalidParams},
-		{"x/y", `{"name":"a","NAME":"b"}`, wire.CodeInvalidParams},
+		{"tools//call", `{"name":"pay","arguments":{}}`, mcp.CodeMethodNotFound},
+		{"Tools/Call", `{"name":"pay","arguments":{}}`, mcp.CodeMethodNotFound},
+		{"ｔools/call", `{"name":"pay","arguments":{}}`, mcp.CodeMethodNotFound},
+		{"tools/./call", `{"name":"pay"}`, mcp.CodeMethodNotFound},
+		{"resources//read", `{"uri":"fake://readme"}`, mcp.CodeMethodNotFound},
+		{strings.Repeat("m", 200), `{}`, mcp.CodeMethodNotFound},
+		{mcp.MethodToolsCall, `{"name":"echo","ｎame":"pay","arguments":{}}`, mcp.CodeInvalidParams},
+		{mcp.MethodResourcesRead, `{"uri":"fake://readme","ｕri":"fake://other"}`, mcp.CodeInvalidParams},
+		{mcp.MethodPromptsGet, `{"name":"greet","name ":"other"}`, mcp.CodeInvalidParams},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/prompt","name":"greet","ｎame":"other"},"argument":{"name":"a","value":""}}`, mcp.CodeInvalidParams},
+		{"x/y", `{"name":"a","NAME":"b"}`, mcp.CodeInvalidParams},
 	} {
 		for _, agent := range []Agent{modernAgent, legacyAgent} {
-			_, err := v.Do(t.Context(), agent, Request{Method: tt.method, Params: []byte(tt.params)})
-			var said *wire.Error
+			_, err := v.Do(t.Context(), agent, mcp.Request{Method: tt.method, Params: []byte(tt.params)})
+			var said *mcp.Error
 			if !errors.As(err, &said) || said.Code != tt.code || strings.Contains(said.Message, "not found") {
 				t.Errorf("%s %s: %v, want code %d, and not from the server", tt.method, tt.params, err, tt.code)
 			}
@@ -286,14 +286,14 @@ func TestLookalikesAreNotPassedOn(t *testing.T) {
 	}
 	// A method that resembles none is the server's own business, unless the token is
 	// for single tools.
-	_, err := v.Do(t.Context(), legacyAgent, Request{Method: "vendor/own", Params: []byte(`{}`)})
-	var said *wire.Error
-	if !errors.As(err, &said) || said.Code != wire.CodeMethodNotFound || !strings.Contains(said.Message, "not found") {
+	_, err := v.Do(t.Context(), legacyAgent, mcp.Request{Method: "vendor/own", Params: []byte(`{}`)})
+	var said *mcp.Error
+	if !errors.As(err, &said) || said.Code != mcp.CodeMethodNotFound || !strings.Contains(said.Message, "not found") {
 		t.Errorf("vendor/own: %v, want the server's answer", err)
 	}
 	scoped := legacyAgent
 	scoped.Tools = []string{"s/echo"}
-	if _, err := v.Do(t.Context(), scoped, Request{Method: "vendor/own", Params: []byte(`{}`)}); !errors.As(err, &said) || strings.Contains(said.Message, "not found") {
+	if _, err := v.Do(t.Context(), scoped, mcp.Request{Method: "vendor/own", Params: []byte(`{}`)}); !errors.As(err, &said) || strings.Contains(said.Message, "not found") {
 		t.Errorf("vendor/own with a token for echo: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -232,7 +232,7 @@ func newList(key string, first []byte, entries []entry, f freshness) list {
 
 // forAgent is the list in the form of the agent's era. The bytes are shared.
 func (l *list) forAgent(version string) []byte {
-	if !wire.Modern(version) {
+	if !mcp.Stateless(version) {
 		return l.whole
 	}
 	if l.expires.IsZero() {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -39,11 +39,11 @@ func (s *Surface) sources(ctx context.Context, a Agent) []source {
 // items are the definitions of a list, nil when it is not known.
 func (src *source) items(method string) [][]byte {
 	switch method {
-	case wire.MethodPromptsList:
+	case mcp.MethodPromptsList:
 		return src.listing.Prompts
-	case wire.MethodResourcesList:
+	case mcp.MethodResourcesList:
 		return src.listing.Resources
-	case wire.MethodTemplatesList:
+	case mcp.MethodTemplatesList:
 		return src.listing.Templates
 	}
 	return src.listing.Catalog.Tools
@@ -54,11 +54,11 @@ func (src *source) lacks(method string) bool {
 	switch {
 	case src.Off || src.err != nil:
 		return false
-	case method != wire.MethodToolsList && !src.Whole:
+	case method != mcp.MethodToolsList && !src.Whole:
 		return false
 	case !src.known:
 		return true
-	case method == wire.MethodToolsList || src.items(method) != nil:
+	case method == mcp.MethodToolsList || src.items(method) != nil:
 		return false
 	}
 	return src.offers(method)

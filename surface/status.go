@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // statusName is the name of a tool that the direct view adds. It holds no separator,
@@ -23,7 +23,7 @@ func (s *Surface) statusText(ctx context.Context, a Agent, server string) (text 
 	}
 	snap := s.snapshot(ctx, a)
 	if server != "" && snap.by[server] == nil && len(logins) == 0 {
-		s.refuse(ctx, a, server, wire.MethodToolsList)
+		s.refuse(ctx, a, server, mcp.MethodToolsList)
 		return noServer(snap, server, a.at.hints), true
 	}
 	out := struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // A tool of a server that is down is not an unknown one: the agent is told which
@@ -15,9 +15,9 @@ import (
 func TestDirectServerDown(t *testing.T) {
 	w := metaRig(t)
 	for _, tt := range []struct{ method, params string }{
-		{wire.MethodToolsCall, `{"name":"gone__x","arguments":{}}`},
-		{wire.MethodToolsCall, `{"name":"gone__x","arguments":{}}`}, // it has just been tried
-		{wire.MethodPromptsGet, `{"name":"gone__x"}`},
+		{mcp.MethodToolsCall, `{"name":"gone__x","arguments":{}}`},
+		{mcp.MethodToolsCall, `{"name":"gone__x","arguments":{}}`}, // it has just been tried
+		{mcp.MethodPromptsGet, `{"name":"gone__x"}`},
 	} {
 		_, err := try(t, w.Direct(), modernAgent, tt.method, tt.params)
 		if err == nil {
@@ -28,12 +28,12 @@ func TestDirectServerDown(t *testing.T) {
 			t.Errorf("%s: %+v", tt.method, p)
 		}
 	}
-	_, err := try(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"needs__x"}`)
+	_, err := try(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"needs__x"}`)
 	if w.Explain(err).Kind != KindLogin {
 		t.Errorf("a server that needs a login: %v", err)
 	}
-	var werr *wire.Error
-	if _, err := try(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"alpha__x"}`); !errors.As(err, &werr) || werr.Code != wire.CodeInvalidParams {
+	var werr *mcp.Error
+	if _, err := try(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"alpha__x"}`); !errors.As(err, &werr) || werr.Code != mcp.CodeInvalidParams {
 		t.Errorf("a tool that does not exist: %v", err)
 	}
 }
@@ -41,12 +41,12 @@ func TestDirectServerDown(t *testing.T) {
 // The direct view shows the state of servers and logins, as the meta view does.
 func TestDirectStatus(t *testing.T) {
 	w := metaRig(t)
-	list := names(do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`), "tools", "name")
+	list := names(do(t, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`), "tools", "name")
 	if !slices.Contains(list, statusName) {
 		t.Errorf("%v lacks %s", list, statusName)
 	}
 	status := func(args string) (string, bool) {
-		return text(do(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"status","arguments":`+args+`}`))
+		return text(do(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"status","arguments":`+args+`}`))
 	}
 	got, failed := status(`{}`)
 	for _, want := range []string{`"server":"alpha"`, `"server":"gone"`, `"logins":[{"server":"alpha"`, `"state":"failed","reason":"access_denied"`} {
@@ -66,7 +66,7 @@ func TestDirectStatus(t *testing.T) {
 	}
 	narrow := modernAgent
 	narrow.Servers = []string{"beta"}
-	got, _ = text(do(t, w.Direct(), narrow, wire.MethodToolsCall, `{"name":"status"}`))
+	got, _ = text(do(t, w.Direct(), narrow, mcp.MethodToolsCall, `{"name":"status"}`))
 	if strings.Contains(got, "alpha") || strings.Contains(got, "gone") || !strings.Contains(got, "beta") {
 		t.Errorf("outside of its scope: %s", got)
 	}
@@ -102,7 +102,7 @@ func TestHintsFitTheView(t *testing.T) {
 			if view == "direct" {
 				v = w.Direct()
 			}
-			got, _ := text(do(t, v, modernAgent, wire.MethodToolsCall, call))
+			got, _ := text(do(t, v, modernAgent, mcp.MethodToolsCall, call))
 			for _, bad := range foreign[view] {
 				if strings.Contains(got, bad) {
 					t.Errorf("%s, %s names %q: %s", view, tt.name, bad, got)
@@ -110,8 +110,8 @@ func TestHintsFitTheView(t *testing.T) {
 			}
 		}
 	}
-	_, _ = try(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"needs__x"}`) // shows that it needs a login
-	st, _ := text(do(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"status","arguments":{"server":"needs"}}`))
+	_, _ = try(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"needs__x"}`) // shows that it needs a login
+	st, _ := text(do(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"status","arguments":{"server":"needs"}}`))
 	if strings.Contains(st, "action") || strings.Contains(st, "usher login") || !strings.Contains(st, "tool `login`") {
 		t.Errorf("the status of a server that needs a login: %s", st)
 	}
@@ -125,14 +125,14 @@ func TestLoginBareURL(t *testing.T) {
 		"alpha": "https://example.com/authorize", "alpha@paste": "https://example.com/authorize?a=(b)", "alpha@device": "https://example.com/device",
 		"all": "https://example.com/authorize",
 	} {
-		got, failed := text(do(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"login","arguments":{"server":"`+server+`"}}`))
+		got, failed := text(do(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"login","arguments":{"server":"`+server+`"}}`))
 		alone := slices.ContainsFunc(strings.Split(got, "\n"), func(line string) bool { return strings.TrimSpace(line) == url })
 		target := strings.NewReplacer("(", "%28", ")", "%29").Replace(url)
 		if failed || !alone || !strings.Contains(got, "]("+target+")") {
 			t.Errorf("%s: %s", server, got)
 		}
 	}
-	got, _ := text(do(t, w.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"login","arguments":{"server":"alpha@device"}}`))
+	got, _ := text(do(t, w.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"login","arguments":{"server":"alpha@device"}}`))
 	if !strings.Contains(got, "**WDJB**") {
 		t.Errorf("no code: %s", got)
 	}
@@ -141,8 +141,8 @@ func TestLoginBareURL(t *testing.T) {
 // login all shows what became of every server, also of those that failed.
 func TestLoginAllText(t *testing.T) {
 	w := metaRig(t)
-	do(t, w.Direct(), modernAgent, wire.MethodToolsList, `{}`) // connects those that work
-	got, failed := text(do(t, w.Meta(), modernAgent, wire.MethodToolsCall, `{"name":"mcp","arguments":{"action":"login","server":"all"}}`))
+	do(t, w.Direct(), modernAgent, mcp.MethodToolsList, `{}`) // connects those that work
+	got, failed := text(do(t, w.Meta(), modernAgent, mcp.MethodToolsCall, `{"name":"mcp","arguments":{"action":"login","server":"all"}}`))
 	for _, want := range []string{"**needs**: [log in](", "**gone**: failed: cannot be resolved"} {
 		if failed || !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
@@ -155,13 +155,13 @@ func TestLoginAllText(t *testing.T) {
 	}
 	narrow := modernAgent
 	narrow.Servers = []string{"gone"}
-	got, _ = text(do(t, w.Direct(), narrow, wire.MethodToolsCall, `{"name":"login","arguments":{"server":"all"}}`))
+	got, _ = text(do(t, w.Direct(), narrow, mcp.MethodToolsCall, `{"name":"login","arguments":{"server":"all"}}`))
 	if strings.Contains(got, "needs") || !strings.Contains(got, "gone") {
 		t.Errorf("outside of its scope: %s", got)
 	}
 	stdio := config.Server{Name: "local", Transport: config.TransportStdio, Command: "true"}
 	none := start(t, []config.Server{stdio}, options{Logins: &logins{}}, nil)
-	if got, _ = text(do(t, none.Direct(), modernAgent, wire.MethodToolsCall, `{"name":"login","arguments":{"server":"all"}}`)); got != "No server needs a login." {
+	if got, _ = text(do(t, none.Direct(), modernAgent, mcp.MethodToolsCall, `{"name":"login","arguments":{"server":"all"}}`)); got != "No server needs a login." {
 		t.Errorf("nothing to do: %s", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -105,7 +105,7 @@ func TestBurstsAreToldOnce(t *testing.T) {
 		var heard []string
 		l := &listener{
 			ready: func() {},
-			want:  Subscription{Tools: true, Prompts: true}, on: func(m wire.Message) { heard = append(heard, m.Method) },
+			want:  Subscription{Tools: true, Prompts: true}, on: func(m mcp.Message) { heard = append(heard, m.Method) },
 			sums: func(context.Context) lists3 {
 				sum := [32]byte{byte(version.Load())}
 				return lists3{sum, {}, sum}
@@ -127,7 +127,7 @@ func TestBurstsAreToldOnce(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{wire.MethodNotifyTools}, heard); diff != "" {
+		if diff := cmp.Diff([]string{mcp.MethodNotifyTools}, heard); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
@@ -142,12 +142,12 @@ func TestRemainingTime(t *testing.T) {
 		f.add(&src)
 		l := newList("tools", nil, nil, f)
 		for _, want := range []string{"60000", "40000", "20000", "0", "0"} {
-			if got, _ := jsonx.Get(l.forAgent(wire.V20260728), "ttlMs"); string(got) != want {
+			if got, _ := jsonx.Get(l.forAgent(mcp.V20260728), "ttlMs"); string(got) != want {
 				t.Errorf("ttlMs %s, want %s", got, want)
 			}
 			time.Sleep(20 * time.Second)
 		}
-		if got := string(l.forAgent(wire.V20251125)); strings.Contains(got, "ttlMs") {
+		if got := string(l.forAgent(mcp.V20251125)); strings.Contains(got, "ttlMs") {
 			t.Errorf("an older agent gets %s", got)
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -39,30 +39,11 @@ type Agent struct {
 	Session *policy.Session
 	// Ask answers what a server of the older era asks on the lane's connection
 	// outside any request of the agent. Nil: the server is told that nobody can.
-	Ask Responder
+	Ask mcp.Responder
 
 	// Filled in by endpoint.agent.
 	at  *endpoint
 	who policy.Caller
-}
-
-// Responder answers a question of a server (elicitation, sampling, roots): the raw
-// result, or an error for the server.
-type Responder = func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
-
-// Request is one request of an agent. Its hooks are used while it runs.
-type Request struct {
-	Method string
-	// Params are raw, as the agent sent them, with `_meta`. Nil: there are none.
-	Params []byte
-	// Read is what was read of Params, where that has been done.
-	Read wire.Reading
-	// OnNotification hears what belongs to the request: progress with the agent's
-	// own token, log messages. It must not block. Nil: nobody does.
-	OnNotification func(wire.Message)
-	// OnRequest answers what a server of the older era asks meanwhile. Nil: the
-	// agent cannot, and the server is told so.
-	OnRequest Responder
 }
 
 // Info is what an endpoint says about itself, for initialize and server/discover.
@@ -89,16 +70,16 @@ type View interface {
 
 	// Do answers any request but initialize, server/discover and
 	// subscriptions/listen. The result is raw and may be shared: do not change it.
-	// A *wire.Error, found with errors.As, is to be sent as it is; other errors
+	// A *mcp.Error, found with errors.As, is to be sent as it is; other errors
 	// are told apart with [Surface.Explain].
-	Do(ctx context.Context, a Agent, r Request) ([]byte, error)
+	Do(ctx context.Context, a Agent, r mcp.Request) ([]byte, error)
 
 	// Listen hands changes of what this view shows to on, with the view's own names
 	// and URIs, until ctx ends, and returns ctx's error. With a lane it also hands
 	// over what the servers of that lane say outside any request, such as log
 	// messages, and updates of resources that Do subscribed to. Changes of lists
 	// are gathered for a moment and told once. on must not block.
-	Listen(ctx context.Context, a Agent, want Subscription, on func(wire.Message)) error
+	Listen(ctx context.Context, a Agent, want Subscription, on func(mcp.Message)) error
 
 	// Notify passes a notification of the agent on to the servers of its lane, such
 	// as roots/list_changed. Without a lane it does nothing.

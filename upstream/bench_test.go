@@ -11,7 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -38,7 +38,7 @@ func BenchmarkDo(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer conn.Close()
-	req := upstream.Request{Method: wire.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"nonce":1}}`)}
+	req := mcp.Request{Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"nonce":1}}`)}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := conn.Do(b.Context(), req); err != nil {
@@ -71,7 +71,7 @@ func parrot(c net.Conn) {
 			return
 		}
 		id, _ := jsonx.Get(body, "id")
-		answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[],"supportedVersions":[%q],"capabilities":{"tools":{}},"resultType":"complete"}}`, id, wire.Newest)
+		answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[],"supportedVersions":[%q],"capabilities":{"tools":{}},"resultType":"complete"}}`, id, mcp.Latest)
 		out = fmt.Appendf(out[:0], "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
 		if _, err := c.Write(out); err != nil {
 			return

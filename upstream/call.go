@@ -7,7 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Bounds of a conversation with a server that asks before it answers.
@@ -20,7 +20,7 @@ const (
 // asks on the way (elicitation, sampling, roots) goes to answer, in the older era
 // as requests of the server, in the modern one as `input_required` results and
 // repeats. A gateway does not use it: there the agent answers.
-func (c *Conn) Call(ctx context.Context, req Request, answer Responder) ([]byte, error) {
+func (c *Conn) Call(ctx context.Context, req mcp.Request, answer mcp.Responder) ([]byte, error) {
 	req.OnRequest = answer
 	params := req.Params
 	for round, empty := 1, 0; ; round++ {
@@ -29,10 +29,10 @@ func (c *Conn) Call(ctx context.Context, req Request, answer Responder) ([]byte,
 		if err != nil {
 			return nil, err
 		}
-		switch kind := wire.ResultType(result); kind {
-		case wire.ResultComplete:
+		switch kind := mcp.ResultType(result); kind {
+		case mcp.ResultComplete:
 			return result, nil
-		case wire.ResultInputRequired:
+		case mcp.ResultInputRequired:
 		default:
 			return nil, &ProtocolError{Server: c.server.Name, Msg: fmt.Sprintf("it answered with the unknown resultType %q", kind)}
 		}
@@ -51,13 +51,13 @@ func (c *Conn) Call(ctx context.Context, req Request, answer Responder) ([]byte,
 
 // callOnce repeats a call once after a header mismatch: the tool's annotations may
 // have changed, or were never read.
-func (c *Conn) callOnce(ctx context.Context, req Request) ([]byte, error) {
+func (c *Conn) callOnce(ctx context.Context, req mcp.Request) ([]byte, error) {
 	result, err := c.Do(ctx, req)
-	var we *wire.Error
-	if req.Method != wire.MethodToolsCall || !c.mirrorsHeaders() || !errors.As(err, &we) || we.Code != wire.CodeHeaderMismatch {
+	var we *mcp.Error
+	if req.Method != mcp.MethodToolsCall || !c.mirrorsHeaders() || !errors.As(err, &we) || we.Code != mcp.CodeHeaderMismatch {
 		return result, err
 	}
-	if _, listErr := c.List(ctx, wire.MethodToolsList); listErr != nil {
+	if _, listErr := c.List(ctx, mcp.MethodToolsList); listErr != nil {
 		return nil, err
 	}
 	return c.Do(ctx, req)
@@ -65,7 +65,7 @@ func (c *Conn) callOnce(ctx context.Context, req Request) ([]byte, error) {
 
 // nextRound answers the questions and makes the params of the repeat. The state is
 // echoed to the byte, and only when there was one.
-func (c *Conn) nextRound(ctx context.Context, params, result, questions []byte, answer Responder) ([]byte, error) {
+func (c *Conn) nextRound(ctx context.Context, params, result, questions []byte, answer mcp.Responder) ([]byte, error) {
 	edits := []jsonx.Edit{{Key: "inputResponses"}, {Key: "requestState"}}
 	if state, ok := jsonx.Get(result, "requestState"); ok {
 		edits[1].Value = state
@@ -80,7 +80,7 @@ func (c *Conn) nextRound(ctx context.Context, params, result, questions []byte, 
 	return jsonx.Apply(params, edits...), nil
 }
 
-func (c *Conn) answers(ctx context.Context, questions []byte, answer Responder) ([]byte, error) {
+func (c *Conn) answers(ctx context.Context, questions []byte, answer mcp.Responder) ([]byte, error) {
 	out := []byte("{")
 	m := jsonx.Object(questions)
 	for n := 1; m.Next(); n++ {

@@ -16,12 +16,9 @@ import (
 	"github.com/usher-mcp/usher/internal/ending"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 )
-
-// Responder answers a request of the server (elicitation, sampling, roots): the
-// raw result, or an error for the server.
-type Responder func(ctx context.Context, method string, params []byte) ([]byte, *wire.Error)
 
 // Options steer a connection. The zero value works.
 type Options struct {
@@ -37,14 +34,14 @@ type Options struct {
 	Capabilities []byte
 	// OnNotification hears notifications that belong to no single request. It must
 	// not block.
-	OnNotification func(wire.Message)
+	OnNotification func(mcp.Message)
 	// OnRequest answers requests of the server that belong to no single request of
 	// ours. Without it they are refused.
-	OnRequest Responder
+	OnRequest mcp.Responder
 	// Greet returns what a new session of the older era is told before anything else,
 	// as requests whose answers do not matter: the log level, subscriptions. It is
 	// asked again whenever the server has lost the session.
-	Greet func() []wire.Message
+	Greet func() []mcp.Message
 	// Authorize may add credentials to an HTTP request before it is sent.
 	Authorize func(*http.Request) error
 	// Refused hears that the server refused what is not a caller's request: a stream
@@ -108,7 +105,7 @@ type Conn struct {
 // link carries messages to one server.
 type link interface {
 	// roundTrip sends the exchange's message and waits for its response.
-	roundTrip(ctx context.Context, x *exchange) (wire.Message, error)
+	roundTrip(ctx context.Context, x *exchange) (mcp.Message, error)
 	// send delivers a message that has no response: a notification or an answer.
 	send(ctx context.Context, body []byte) error
 	// cancel tells the server that nobody waits for x any more.
@@ -171,30 +168,16 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// Request is one request to the server.
-type Request struct {
-	Method string
-	Params []byte // raw JSON object, nil for none
-	// Read is what was read of Params, where that has been done.
-	Read wire.Reading
-	// OnNotification hears what belongs to this request: progress (with the
-	// caller's own token), log messages on its stream. It must not block.
-	OnNotification func(wire.Message)
-	// OnRequest answers what a server of the older era asks while the request is
-	// under way.
-	OnRequest Responder
-}
-
-// Do sends a request and returns the raw result. The error is a *wire.Error when
+// Do sends a request and returns the raw result. The error is a *mcp.Error when
 // the server answered with one: an answer like any other. When ctx ends first the
 // server is told to stop.
-func (c *Conn) Do(ctx context.Context, req Request) ([]byte, error) {
+func (c *Conn) Do(ctx context.Context, req mcp.Request) ([]byte, error) {
 	return c.do(ctx, req, c.version)
 }
 
 // do sends a request in the form of the given revision; "" stands for the
 // handshake, which carries no sign of any.
-func (c *Conn) do(ctx context.Context, req Request, version string) (result []byte, err error) {
+func (c *Conn) do(ctx context.Context, req mcp.Request, version string) (result []byte, err error) {
 	if c.opt.Tracer != nil && version != "" {
 		traced, span := c.trace(ctx, &req, version)
 		defer func() { endSpan(span, err) }()
@@ -232,14 +215,14 @@ func (c *Conn) perform(ctx context.Context, x *exchange) ([]byte, error) {
 		return nil, err
 	}
 	if m.Error != nil {
-		return nil, wire.ParseError(m.Error)
+		return nil, mcp.ParseError(m.Error)
 	}
 	return m.Result, nil
 }
 
 // exchange prepares the message: `_meta` for the era, headers, progress token.
-func (c *Conn) exchange(req Request, version string) (*exchange, error) {
-	p, werr := req.Read.Params(req.Params)
+func (c *Conn) exchange(req mcp.Request, version string) (*exchange, error) {
+	p, werr := req.ReadParams()
 	if werr != nil {
 		return nil, werr
 	}
@@ -251,11 +234,11 @@ func (c *Conn) exchange(req Request, version string) (*exchange, error) {
 	edits := c.metaEdits(p.Meta, &m, version)
 	if m.token != nil {
 		x.token = m.token
-		edits = append(edits, jsonx.Edit{Key: wire.MetaProgress, Value: strconv.AppendInt(nil, x.id, 10)})
+		edits = append(edits, jsonx.Edit{Key: mcp.MetaProgress, Value: strconv.AppendInt(nil, x.id, 10)})
 	}
 	params := wire.EditMeta(req.Params, edits...)
-	x.body = wire.AppendRequest(make([]byte, 0, len(params)+96), wire.IntID(x.id), req.Method, params)
-	if wire.Modern(version) && c.server.Transport != config.TransportStdio {
+	x.body = mcp.AppendRequest(make([]byte, 0, len(params)+96), mcp.IntID(x.id), req.Method, params)
+	if mcp.Stateless(version) && c.server.Transport != config.TransportStdio {
 		x.header = c.requestHeader(req.Method, &p)
 	}
 	return x, nil
@@ -271,13 +254,13 @@ func readMeta(meta []byte) sentMeta {
 	var s sentMeta
 	for m := jsonx.Object(meta); m.Next(); {
 		switch string(m.Key) {
-		case wire.MetaVersion:
+		case mcp.MetaVersion:
 			s.version = m.Value
-		case wire.MetaClientInfo:
+		case mcp.MetaClientInfo:
 			s.info = true
-		case wire.MetaClientCaps:
+		case mcp.MetaClientCaps:
 			s.caps = true
-		case wire.MetaProgress:
+		case mcp.MetaProgress:
 			s.token = m.Value
 		}
 	}
@@ -288,21 +271,21 @@ func readMeta(meta []byte) sentMeta {
 // fits. A caller's own client info and capabilities stand: a gateway speaks for its
 // agent.
 func (c *Conn) metaEdits(meta []byte, sent *sentMeta, version string) []jsonx.Edit {
-	if !wire.Modern(version) {
+	if !mcp.Stateless(version) {
 		if meta == nil {
 			return nil
 		}
-		return []jsonx.Edit{{Key: wire.MetaVersion}, {Key: wire.MetaClientInfo}, {Key: wire.MetaClientCaps}, {Key: wire.MetaLogLevel}}
+		return []jsonx.Edit{{Key: mcp.MetaVersion}, {Key: mcp.MetaClientInfo}, {Key: mcp.MetaClientCaps}, {Key: mcp.MetaLogLevel}}
 	}
 	var edits []jsonx.Edit
 	if said, ok := jsonx.Text(sent.version); !ok || said != version {
-		edits = append(edits, jsonx.Edit{Key: wire.MetaVersion, Value: jsonx.Quote(version)})
+		edits = append(edits, jsonx.Edit{Key: mcp.MetaVersion, Value: jsonx.Quote(version)})
 	}
 	if !sent.info {
-		edits = append(edits, jsonx.Edit{Key: wire.MetaClientInfo, Value: c.opt.clientInfo()})
+		edits = append(edits, jsonx.Edit{Key: mcp.MetaClientInfo, Value: c.opt.clientInfo()})
 	}
 	if !sent.caps {
-		edits = append(edits, jsonx.Edit{Key: wire.MetaClientCaps, Value: c.opt.Capabilities})
+		edits = append(edits, jsonx.Edit{Key: mcp.MetaClientCaps, Value: c.opt.Capabilities})
 	}
 	return edits
 }
@@ -324,12 +307,12 @@ func (c *Conn) Notify(ctx context.Context, method string, params []byte) error {
 		}
 		defer l.release()
 	}
-	return c.link.send(ctx, wire.AppendNotification(nil, method, params))
+	return c.link.send(ctx, mcp.AppendNotification(nil, method, params))
 }
 
 // cancel tells the server in the background: the caller has already left.
 func (c *Conn) cancel(x *exchange, cause error) {
-	if x.method == wire.MethodInitialize || x.method == wire.MethodDiscover {
+	if x.method == mcp.MethodInitialize || x.method == mcp.MethodDiscover {
 		return // the first must not be cancelled, the second may be unknown to the peer
 	}
 	reason := "the caller cancelled"
@@ -343,7 +326,7 @@ func (c *Conn) cancel(x *exchange, cause error) {
 func cancelled(x *exchange, reason string) []byte {
 	params := strconv.AppendInt([]byte(`{"requestId":`), x.id, 10)
 	params = jsonx.AppendText(append(params, `,"reason":`...), reason)
-	return wire.AppendNotification(nil, wire.MethodNotifyCancel, append(params, '}'))
+	return mcp.AppendNotification(nil, mcp.MethodNotifyCancel, append(params, '}'))
 }
 
 // cancelTimeout bounds how long telling the server may take.

@@ -12,7 +12,7 @@ import (
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // TestExcessiveDefinitionsAreLeftOut: the other tools of the server stay usable.
@@ -31,7 +31,7 @@ func TestExcessiveDefinitionsAreLeftOut(t *testing.T) {
 			c := dial(t, srv, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			list, err := c.List(ctx, wire.MethodToolsList)
+			list, err := c.List(ctx, mcp.MethodToolsList)
 			if err != nil || len(list.Items) != want {
 				t.Fatalf("%d tools, want %d: %v", len(list.Items), want, err)
 			}
@@ -57,7 +57,7 @@ func TestLongAddressesAreLeftOut(t *testing.T) {
 			t.Cleanup(hs.Close)
 			t.Cleanup(s.Close)
 			srv := config.Server{Name: "fake", Transport: config.TransportHTTP, URL: hs.URL}
-			list, err := dial(t, srv, nil).List(t.Context(), wire.MethodResourcesList)
+			list, err := dial(t, srv, nil).List(t.Context(), mcp.MethodResourcesList)
 			if err != nil || len(list.Items) != want {
 				t.Errorf("%d resources, want %d: %v", len(list.Items), want, err)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // DefaultProbeTimeout is the budget of the probe for the modern era. A server that
@@ -80,7 +80,7 @@ func newConn(srv *config.Server, opt Options) *Conn {
 	return c
 }
 
-func (c *Conn) lost(reason string, m wire.Message) {
+func (c *Conn) lost(reason string, m mcp.Message) {
 	c.stray()
 	n := c.counts.lost.Add(1)
 	if n == 1 {
@@ -111,8 +111,8 @@ func (c *Conn) garbage(line []byte, err error) {
 // cannot be told which. A question or notification of the server ends none.
 func (c *Conn) tooLarge(prefix []byte) {
 	c.counts.tooLarge.Add(1)
-	id, kind := wire.Peek(prefix)
-	if kind == wire.Request || kind == wire.Notification {
+	id, kind := mcp.Peek(prefix)
+	if kind == mcp.KindRequest || kind == mcp.KindNotification {
 		return
 	}
 	err := &TooLargeError{Server: c.server.Name, Limit: c.limit}
@@ -132,7 +132,7 @@ func dialStdio(ctx context.Context, srv *config.Server, opt Options) (*Conn, err
 	}
 	// Some older servers exit on a request they do not know. A fresh one gets the
 	// handshake it expects.
-	opt.Version = wire.NewestLegacy
+	opt.Version = mcp.LatestLegacy
 	return startStdio(ctx, srv, opt)
 }
 
@@ -182,7 +182,7 @@ func dialOldSSE(ctx context.Context, srv *config.Server, opt Options) (*Conn, er
 }
 
 func connectOldSSE(ctx context.Context, srv *config.Server, opt Options) (*Conn, error) {
-	opt.Version = wire.NewestLegacy // this transport ended before the modern era
+	opt.Version = mcp.LatestLegacy // this transport ended before the modern era
 	c := newConn(srv, opt)
 	if err := openOldSSELink(ctx, c); err != nil {
 		c.stop()

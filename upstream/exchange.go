@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // exchange is one request of ours that is under way.
@@ -17,8 +17,8 @@ type exchange struct {
 	body    []byte      // the whole message
 	header  http.Header // Mcp-Method, Mcp-Name, Mcp-Param-*; nil where none
 	token   []byte      // the caller's progress token, raw; nil when none
-	notify  func(wire.Message)
-	respond Responder
+	notify  func(mcp.Message)
+	respond mcp.Responder
 	reply   chan *outcome // one place
 	renewed bool          // it begins a session: one that is gone is not renewed for it
 	asked   int           // requests of the server that x answers; guarded by inbound.mu
@@ -35,19 +35,19 @@ func (x *exchange) end(o outcome) {
 
 // outcome ends an exchange: a response or the reason why none will come.
 type outcome struct {
-	msg wire.Message
+	msg mcp.Message
 	err error
 }
 
 // deliver hands a notification that belongs to x to its caller. A progress token
 // of ours becomes the caller's again.
-func (x *exchange) deliver(m wire.Message) {
+func (x *exchange) deliver(m mcp.Message) {
 	if x.notify == nil {
 		return
 	}
-	if m.Method == wire.MethodNotifyProgress && x.token != nil {
-		m.Params = jsonx.Set(m.Params, wire.MetaProgress, x.token)
-		m.Raw = wire.AppendNotification(nil, m.Method, m.Params)
+	if m.Method == mcp.MethodNotifyProgress && x.token != nil {
+		m.Params = jsonx.Set(m.Params, mcp.MetaProgress, x.token)
+		m.Raw = mcp.AppendNotification(nil, m.Method, m.Params)
 	}
 	x.notify(m)
 }
@@ -60,9 +60,9 @@ type router struct {
 	closed  error // why, for those whose request may have been sent
 
 	server    string
-	onNotify  func(wire.Message)
-	onRequest Responder
-	lost      func(reason string, m wire.Message) // a message nobody waits for
+	onNotify  func(mcp.Message)
+	onRequest mcp.Responder
+	lost      func(reason string, m mcp.Message) // a message nobody waits for
 }
 
 func (r *router) add(x *exchange) error {
@@ -81,7 +81,7 @@ func (r *router) remove(id int64) {
 	r.mu.Unlock()
 }
 
-func (r *router) take(id wire.ID) *exchange {
+func (r *router) take(id mcp.ID) *exchange {
 	n, ok := id.Int()
 	if !ok {
 		return nil
@@ -143,7 +143,7 @@ func (r *router) inFlight() int {
 }
 
 // response ends the exchange that m answers.
-func (r *router) response(m wire.Message) {
+func (r *router) response(m mcp.Message) {
 	if x := r.take(m.ID); x != nil {
 		x.end(outcome{msg: m})
 		return
@@ -155,11 +155,11 @@ func (r *router) response(m wire.Message) {
 // connection's handler. x is the exchange on whose stream it came, nil if none. A
 // change of a list or a resource belongs to nobody but who listens for it, whatever
 // stream a server chose for telling.
-func (r *router) notification(x *exchange, m wire.Message) {
-	if x != nil && x.method != wire.MethodListen && isChange(m.Method) {
+func (r *router) notification(x *exchange, m mcp.Message) {
+	if x != nil && x.method != mcp.MethodListen && isChange(m.Method) {
 		x = nil
 	}
-	if m.Method == wire.MethodNotifyProgress {
+	if m.Method == mcp.MethodNotifyProgress {
 		if x = r.byToken(m, x); x == nil {
 			r.lost("progress for no request of ours", m)
 			return
@@ -180,21 +180,21 @@ func (r *router) notification(x *exchange, m wire.Message) {
 // isChange reports whether a notification tells of something that changed.
 func isChange(method string) bool {
 	switch method {
-	case wire.MethodNotifyTools, wire.MethodNotifyPrompts, wire.MethodNotifyRes, wire.MethodNotifyUpdated:
+	case mcp.MethodNotifyTools, mcp.MethodNotifyPrompts, mcp.MethodNotifyRes, mcp.MethodNotifyUpdated:
 		return true
 	}
 	return false
 }
 
 // bySubscription finds the listen request whose id m carries.
-func (r *router) bySubscription(m wire.Message) *exchange {
-	raw, ok := jsonx.Path(m.Params, "_meta", wire.MetaSubscription)
+func (r *router) bySubscription(m mcp.Message) *exchange {
+	raw, ok := jsonx.Path(m.Params, "_meta", mcp.MetaSubscription)
 	if !ok {
 		return nil
 	}
-	id, _ := wire.RawID(raw)
+	id, _ := mcp.RawID(raw)
 	if s, isText := jsonx.Text(raw); isText {
-		id, _ = wire.RawID([]byte(s)) // the id of ours, as text
+		id, _ = mcp.RawID([]byte(s)) // the id of ours, as text
 	}
 	n, ok := id.Int()
 	if !ok {
@@ -206,9 +206,9 @@ func (r *router) bySubscription(m wire.Message) *exchange {
 }
 
 // byToken finds the exchange whose progress token m carries: our token is the id.
-func (r *router) byToken(m wire.Message, x *exchange) *exchange {
-	raw, _ := jsonx.Get(m.Params, wire.MetaProgress)
-	id, ok := wire.RawID(raw)
+func (r *router) byToken(m mcp.Message, x *exchange) *exchange {
+	raw, _ := jsonx.Get(m.Params, mcp.MetaProgress)
+	id, ok := mcp.RawID(raw)
 	if !ok {
 		return nil
 	}
@@ -230,7 +230,7 @@ func (r *router) byToken(m wire.Message, x *exchange) *exchange {
 // responder returns what answers a request of the server, nil when nothing does: the
 // one caller it can belong to, else the connection's handler. x is the exchange on
 // whose stream it came, nil if none; the exchange it belongs to is returned.
-func (r *router) responder(x *exchange) (Responder, *exchange) {
+func (r *router) responder(x *exchange) (mcp.Responder, *exchange) {
 	if x == nil {
 		x = r.only()
 	}

@@ -3,7 +3,7 @@ package upstream
 import (
 	"testing"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // What a server says on the stream of a request belongs to that request, except
@@ -13,22 +13,22 @@ func TestNotificationsFindTheirReader(t *testing.T) {
 		on, said string
 		want     string // who hears it
 	}{
-		{wire.MethodToolsCall, wire.MethodNotifyMessage, "request"},
-		{wire.MethodToolsCall, wire.MethodNotifyTools, "connection"},
-		{wire.MethodToolsCall, wire.MethodNotifyPrompts, "connection"},
-		{wire.MethodToolsCall, wire.MethodNotifyRes, "connection"},
-		{wire.MethodToolsCall, wire.MethodNotifyUpdated, "connection"},
-		{wire.MethodListen, wire.MethodNotifyTools, "request"},
-		{wire.MethodListen, wire.MethodNotifyUpdated, "request"},
-		{"", wire.MethodNotifyTools, "connection"},
+		{mcp.MethodToolsCall, mcp.MethodNotifyMessage, "request"},
+		{mcp.MethodToolsCall, mcp.MethodNotifyTools, "connection"},
+		{mcp.MethodToolsCall, mcp.MethodNotifyPrompts, "connection"},
+		{mcp.MethodToolsCall, mcp.MethodNotifyRes, "connection"},
+		{mcp.MethodToolsCall, mcp.MethodNotifyUpdated, "connection"},
+		{mcp.MethodListen, mcp.MethodNotifyTools, "request"},
+		{mcp.MethodListen, mcp.MethodNotifyUpdated, "request"},
+		{"", mcp.MethodNotifyTools, "connection"},
 	} {
 		heard := ""
-		r := &router{onNotify: func(wire.Message) { heard += "connection" }}
+		r := &router{onNotify: func(mcp.Message) { heard += "connection" }}
 		var x *exchange
 		if tt.on != "" {
-			x = &exchange{method: tt.on, notify: func(wire.Message) { heard += "request" }}
+			x = &exchange{method: tt.on, notify: func(mcp.Message) { heard += "request" }}
 		}
-		r.notification(x, wire.Message{Method: tt.said, Params: []byte(`{}`)})
+		r.notification(x, mcp.Message{Method: tt.said, Params: []byte(`{}`)})
 		if heard != tt.want {
 			t.Errorf("%s during %q: heard by %q, want %q", tt.said, tt.on, heard, tt.want)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -22,7 +22,7 @@ func TestFidelity(t *testing.T) {
 			t.Parallel()
 			srv, _ := fakeTarget(t, kind)
 			c := dial(t, srv, nil)
-			list, err := c.List(t.Context(), wire.MethodToolsList)
+			list, err := c.List(t.Context(), mcp.MethodToolsList)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestListGuards(t *testing.T) {
 			c := dial(t, srv, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			list, err := c.List(ctx, wire.MethodToolsList)
+			list, err := c.List(ctx, mcp.MethodToolsList)
 			if outcome(err) != tt.want {
 				t.Errorf("%s: %v, want %s", tt.sw, err, tt.want)
 			}
@@ -95,7 +95,7 @@ func TestListGuards(t *testing.T) {
 func TestInvalidHeaderTools(t *testing.T) {
 	srv, ledger := fakeTarget(t, "http/modern", "invalid-header-tools")
 	c := dial(t, srv, nil)
-	list, err := c.List(t.Context(), wire.MethodToolsList)
+	list, err := c.List(t.Context(), mcp.MethodToolsList)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestHeadersLearnedOnMismatch(t *testing.T) {
 	if _, err := c.Call(t.Context(), callTool("region", `{"region":"eu"}`), nil); err != nil {
 		t.Fatal(err)
 	}
-	if n := ledger.Count(wire.MethodToolsList); n != 1 {
+	if n := ledger.Count(mcp.MethodToolsList); n != 1 {
 		t.Errorf("%d lists", n)
 	}
 }
@@ -135,16 +135,16 @@ func TestMetaFitsTheEra(t *testing.T) {
 			t.Parallel()
 			srv, _ := fakeTarget(t, kind)
 			c := dial(t, srv, &upstream.Options{ClientName: "tester", ClientVersion: "9", Capabilities: []byte(`{"roots":{}}`)})
-			agent := fmt.Sprintf(`{"name":"meta","arguments":{},"_meta":{%q:"1999","traceparent":"00-1","x":9007199254740993}}`, wire.MetaVersion)
-			result, err := c.Do(t.Context(), upstream.Request{Method: wire.MethodToolsCall, Params: []byte(agent)})
+			agent := fmt.Sprintf(`{"name":"meta","arguments":{},"_meta":{%q:"1999","traceparent":"00-1","x":9007199254740993}}`, mcp.MetaVersion)
+			result, err := c.Do(t.Context(), mcp.Request{Method: mcp.MethodToolsCall, Params: []byte(agent)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got, _ := jsonx.Get(result, "structuredContent")
 			want := `{"traceparent":"00-1","x":9007199254740993}`
-			if wire.Modern(c.Version()) {
+			if mcp.Stateless(c.Version()) {
 				want = fmt.Sprintf(`{%q:%q,"traceparent":"00-1","x":9007199254740993,%q:{"name":"tester","version":"9"},%q:{"roots":{}}}`,
-					wire.MetaVersion, wire.Newest, wire.MetaClientInfo, wire.MetaClientCaps)
+					mcp.MetaVersion, mcp.Latest, mcp.MetaClientInfo, mcp.MetaClientCaps)
 			}
 			if diff := cmp.Diff(want, string(got)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)

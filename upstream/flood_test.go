@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -48,13 +48,13 @@ func hostile(t *testing.T, transport string, switches ...string) (config.Server,
 	srv := config.Server{Name: "hostile", MaxMessageBytes: 1 << 20}
 	if transport == "stdio" {
 		srv.Transport, srv.Command = config.TransportStdio, testSelf(t)
-		srv.Args = []string{"child-fake", "--versions", wire.NewestLegacy}
+		srv.Args = []string{"child-fake", "--versions", mcp.LatestLegacy}
 		for _, sw := range switches {
 			srv.Args = append(srv.Args, "--switch", sw)
 		}
 		return srv, &p
 	}
-	s := fake.New(&fake.Options{Versions: []string{wire.NewestLegacy}, Switches: switches, Ledger: fake.DiscardLedger()})
+	s := fake.New(&fake.Options{Versions: []string{mcp.LatestLegacy}, Switches: switches, Ledger: fake.DiscardLedger()})
 	h := s.Handler()
 	srv.Transport = config.TransportHTTP
 	if transport == "sse" {
@@ -87,7 +87,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			srv, open := hostile(t, tt.transport, tt.switches...)
 			before := runtime.NumGoroutine()
 			c := dial(t, srv, &upstream.Options{
-				Executable: testSelf(t), OnNotification: func(wire.Message) {}, AnswerTimeout: time.Second,
+				Executable: testSelf(t), OnNotification: func(mcp.Message) {}, AnswerTimeout: time.Second,
 				Grace: 100 * time.Millisecond, Kill: 100 * time.Millisecond,
 			})
 			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
@@ -133,7 +133,7 @@ func TestServerRequestsAreBounded(t *testing.T) {
 			srv, _ := hostile(t, tt.transport, "ask-flood=300;times=1")
 			var asked peak
 			finish := make(chan struct{})
-			answer := func(ctx context.Context, _ string, _ []byte) ([]byte, *wire.Error) {
+			answer := func(ctx context.Context, _ string, _ []byte) ([]byte, *mcp.Error) {
 				defer asked.enter()()
 				select {
 				case <-finish:
@@ -188,7 +188,7 @@ func TestListBytes(t *testing.T) {
 	for _, kind := range []string{"http/modern", "stdio/legacy"} {
 		srv, ledger := fakeTarget(t, kind, "list-bomb=512")
 		c := dial(t, srv, &upstream.Options{Executable: testSelf(t)})
-		_, err := c.List(t.Context(), wire.MethodToolsList)
+		_, err := c.List(t.Context(), mcp.MethodToolsList)
 		if !errors.Is(err, upstream.ErrLimit) || !errors.Is(err, upstream.ErrProtocol) {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -197,7 +197,7 @@ func TestListBytes(t *testing.T) {
 		}
 		n := 0
 		for _, e := range ledger.Entries() {
-			if e.Event == fake.EventRequest && e.Method == wire.MethodToolsList {
+			if e.Event == fake.EventRequest && e.Method == mcp.MethodToolsList {
 				n++
 			}
 		}
@@ -209,7 +209,7 @@ func TestListBytes(t *testing.T) {
 
 // TestServerInfoBytes wants a server refused whose instructions are a book.
 func TestServerInfoBytes(t *testing.T) {
-	for _, version := range []string{wire.Newest, wire.NewestLegacy} {
+	for _, version := range []string{mcp.Latest, mcp.LatestLegacy} {
 		for size, want := range map[int]string{limit.ServerInfoBytes / 2: "ok", limit.ServerInfoBytes: "protocol"} {
 			s := fake.New(&fake.Options{Versions: []string{version}, Instructions: strings.Repeat("x", size)})
 			hs := httptest.NewServer(s.Handler())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // headerTable knows which arguments of which tools travel in headers. It is
@@ -17,13 +18,13 @@ type headerTable struct {
 
 // requestHeader mirrors what intermediaries may look at: method, name, and the
 // annotated arguments of a tool.
-func (c *Conn) requestHeader(method string, p *wire.Params) http.Header {
+func (c *Conn) requestHeader(method string, p *mcp.Params) http.Header {
 	h := make(http.Header, headerRoom)
 	h[wire.HeaderMethod] = []string{method}
 	if name, ok := p.NameFor(method); ok {
 		h[wire.HeaderName] = []string{wire.EncodeHeader(name)}
 	}
-	if method != wire.MethodToolsCall {
+	if method != mcp.MethodToolsCall {
 		return h
 	}
 	table := c.tools.byTool.Load()
@@ -78,5 +79,5 @@ func (c *Conn) LearnTools(tools [][]byte) [][]byte {
 // headers: HTTP of the modern era does.
 func (c *Conn) mirrorsHeaders() bool {
 	_, isHTTP := c.link.(*httpLink)
-	return isHTTP && wire.Modern(c.version)
+	return isHTTP && mcp.Stateless(c.version)
 }

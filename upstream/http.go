@@ -21,6 +21,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // errRedirect refuses a redirect that would carry a request to another origin.
@@ -67,7 +68,7 @@ func newClient(rt http.RoundTripper) *http.Client {
 	}}
 }
 
-func (l *httpLink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
+func (l *httpLink) roundTrip(ctx context.Context, x *exchange) (mcp.Message, error) {
 	m, err := l.exchange(ctx, x)
 	if err != nil {
 		// The answer may have come on the session's own stream meanwhile.
@@ -80,9 +81,9 @@ func (l *httpLink) roundTrip(ctx context.Context, x *exchange) (wire.Message, er
 	return m, err
 }
 
-func (l *httpLink) exchange(ctx context.Context, x *exchange) (wire.Message, error) {
+func (l *httpLink) exchange(ctx context.Context, x *exchange) (mcp.Message, error) {
 	session := l.session.Load()
-	if x.method == wire.MethodInitialize {
+	if x.method == mcp.MethodInitialize {
 		session = nil // it begins one
 	}
 	m, err := l.try(ctx, x, session)
@@ -93,7 +94,7 @@ func (l *httpLink) exchange(ctx context.Context, x *exchange) (wire.Message, err
 	// The server has forgotten our session and therefore did nothing: start a new
 	// one, then ask again.
 	if session, err = l.renew(ctx, session); err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	x.header = maps.Clone(x.header) // the first may still be read
 	return l.try(ctx, x, session)
@@ -124,22 +125,22 @@ func (l *httpLink) acquire(ctx context.Context) error {
 
 func (l *httpLink) release() { <-l.open }
 
-func (l *httpLink) try(ctx context.Context, x *exchange, session *string) (wire.Message, error) {
+func (l *httpLink) try(ctx context.Context, x *exchange, session *string) (mcp.Message, error) {
 	if err := l.acquire(ctx); err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	defer l.release()
 	resp, err := l.post(ctx, x.body, x.header, x.version, session)
 	if err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	defer drain(resp.Body)
-	if x.method == wire.MethodInitialize && resp.StatusCode == http.StatusOK {
+	if x.method == mcp.MethodInitialize && resp.StatusCode == http.StatusOK {
 		var session *string
 		if id := resp.Header.Get(wire.HeaderSession); id != "" {
 			session = &id
 			if len(id) > limit.ServerSessionID {
-				return wire.Message{}, l.protocol("its session id is too long", ErrLimit)
+				return mcp.Message{}, l.protocol("its session id is too long", ErrLimit)
 			}
 		}
 		l.session.Store(session)
@@ -213,7 +214,7 @@ func (l *httpLink) setHeader(req *http.Request, version string, session *string)
 	if version != "" {
 		req.Header[wire.HeaderVersion] = []string{version}
 	}
-	if session != nil && !wire.Modern(version) {
+	if session != nil && !mcp.Stateless(version) {
 		req.Header[wire.HeaderSession] = []string{*session}
 	}
 }
@@ -286,28 +287,28 @@ func (l *httpLink) transport(op string, written bool, err error) error {
 }
 
 // read turns an HTTP answer into the response to x.
-func (l *httpLink) read(ctx context.Context, resp *http.Response, x *exchange) (wire.Message, error) {
+func (l *httpLink) read(ctx context.Context, resp *http.Response, x *exchange) (mcp.Message, error) {
 	kind := mediaType(resp.Header)
 	if resp.StatusCode == http.StatusOK && kind == "text/event-stream" {
 		return l.readStream(ctx, resp, x)
 	}
 	if err := l.refused(resp); err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	if kind != "application/json" {
-		if resp.StatusCode == http.StatusBadRequest && x.version != "" && !wire.KnownMethod(x.method) {
+		if resp.StatusCode == http.StatusBadRequest && x.version != "" && !mcp.KnownMethod(x.method) {
 			// Some servers refuse a method they do not know without a word of JSON.
-			return wire.Message{}, wire.Errorf(wire.CodeMethodNotFound, "%s does not know the method %s: it answered HTTP %d", l.c.server.Name, x.method, resp.StatusCode)
+			return mcp.Message{}, mcp.Errorf(mcp.CodeMethodNotFound, "%s does not know the method %s: it answered HTTP %d", l.c.server.Name, x.method, resp.StatusCode)
 		}
-		return wire.Message{}, l.status(resp, kind)
+		return mcp.Message{}, l.status(resp, kind)
 	}
 	body, err := l.readBody(ctx, resp)
 	if err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	m, err := l.pick(body, x)
 	if err != nil && resp.StatusCode != http.StatusOK {
-		return wire.Message{}, l.status(resp, "JSON that is no MCP answer")
+		return mcp.Message{}, l.status(resp, "JSON that is no MCP answer")
 	}
 	return m, err
 }
@@ -356,30 +357,30 @@ func (l *httpLink) status(resp *http.Response, what string) error {
 }
 
 // pick finds the response to x in a JSON body, which may be a batch.
-func (l *httpLink) pick(body []byte, x *exchange) (wire.Message, error) {
-	parts, err := wire.SplitBatch(body)
+func (l *httpLink) pick(body []byte, x *exchange) (mcp.Message, error) {
+	parts, err := mcp.SplitBatch(body)
 	if err != nil {
-		return wire.Message{}, l.protocol("its answer is no JSON", err)
+		return mcp.Message{}, l.protocol("its answer is no JSON", err)
 	}
 	for _, part := range parts {
-		m, err := wire.Parse(part)
+		m, err := mcp.Parse(part)
 		if err != nil {
-			return wire.Message{}, l.protocol("its answer cannot be read", err)
+			return mcp.Message{}, l.protocol("its answer cannot be read", err)
 		}
-		if m.Kind() == wire.Response && answers(m, x) {
+		if m.Kind() == mcp.KindResponse && answers(m, x) {
 			return m, nil
 		}
-		if m.Kind() == wire.Notification {
+		if m.Kind() == mcp.KindNotification {
 			l.c.router.notification(x, m)
 			l.c.stray()
 		}
 	}
-	return wire.Message{}, l.protocol("it answered another request than the one asked", nil)
+	return mcp.Message{}, l.protocol("it answered another request than the one asked", nil)
 }
 
 // answers reports whether m is the response to x. An error about a message that
 // the server could not read has no id of its own.
-func answers(m wire.Message, x *exchange) bool {
+func answers(m mcp.Message, x *exchange) bool {
 	n, ok := m.ID.Int()
 	return ok && n == x.id || m.Error != nil && (m.ID.Null() || !m.ID.Present())
 }
@@ -392,8 +393,8 @@ func (l *httpLink) send(ctx context.Context, body []byte) error {
 	ctx, stop := l.bound(ctx)
 	defer stop()
 	var header http.Header
-	if wire.Modern(l.c.version) {
-		if m, err := wire.Parse(body); err == nil && m.Method != "" {
+	if mcp.Stateless(l.c.version) {
+		if m, err := mcp.Parse(body); err == nil && m.Method != "" {
 			header = http.Header{wire.HeaderMethod: {m.Method}}
 		}
 	}
@@ -414,7 +415,7 @@ func (l *httpLink) send(ctx context.Context, body []byte) error {
 // cancel: in the modern era the stream was closed with the caller's context, and
 // that is the cancellation. The older era needs to be told.
 func (l *httpLink) cancel(x *exchange, reason string) {
-	if wire.Modern(x.version) {
+	if mcp.Stateless(x.version) {
 		return
 	}
 	ctx, stop := context.WithTimeout(l.c.life, cancelTimeout)
@@ -455,7 +456,7 @@ func (l *httpLink) close() error {
 
 // leave deletes the session, so that the server need not wait for its end.
 func (l *httpLink) leave() {
-	if session := l.session.Load(); session != nil && !wire.Modern(l.c.version) {
+	if session := l.session.Load(); session != nil && !mcp.Stateless(l.c.version) {
 		ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
 		defer stop()
 		if req, err := http.NewRequestWithContext(ctx, http.MethodDelete, l.c.server.URL, nil); err == nil {

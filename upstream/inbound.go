@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // inbound answers the requests of the server. What a server can make grow here is
@@ -30,18 +30,18 @@ type inbound struct {
 
 // request answers m, which came on the stream of x, nil if on none. It returns before
 // the answer is sent, but not while too many answers wait.
-func (in *inbound) request(ctx context.Context, x *exchange, m wire.Message) {
-	if m.Method == wire.MethodPing {
-		in.send(ctx, wire.AppendResult(nil, m.ID, []byte("{}")))
+func (in *inbound) request(ctx context.Context, x *exchange, m mcp.Message) {
+	if m.Method == mcp.MethodPing {
+		in.send(ctx, mcp.AppendResult(nil, m.ID, []byte("{}")))
 		return
 	}
 	respond, x := in.c.router.responder(x)
 	if respond == nil {
-		in.send(ctx, refusal(m, wire.CodeMethodNotFound, "%.100s is not supported by this client", m.Method))
+		in.send(ctx, refusal(m, mcp.CodeMethodNotFound, "%.100s is not supported by this client", m.Method))
 		return
 	}
 	if !in.admit(x, len(m.Raw)) {
-		in.send(ctx, refusal(m, wire.CodeInternal, "too many requests at once"))
+		in.send(ctx, refusal(m, mcp.CodeInternal, "too many requests at once"))
 		return
 	}
 	size := len(m.Raw)
@@ -58,16 +58,16 @@ func (in *inbound) request(ctx context.Context, x *exchange, m wire.Message) {
 	}
 }
 
-func refusal(m wire.Message, code int64, format string, args ...any) []byte {
-	return wire.AppendError(nil, m.ID, wire.Errorf(code, format, args...).JSON())
+func refusal(m mcp.Message, code int64, format string, args ...any) []byte {
+	return mcp.AppendError(nil, m.ID, mcp.Errorf(code, format, args...).JSON())
 }
 
-func answerOf(ctx context.Context, respond Responder, m wire.Message) []byte {
+func answerOf(ctx context.Context, respond mcp.Responder, m mcp.Message) []byte {
 	result, err := respond(ctx, m.Method, m.Params)
 	if err != nil {
-		return wire.AppendError(nil, m.ID, err.JSON())
+		return mcp.AppendError(nil, m.ID, err.JSON())
 	}
-	return wire.AppendResult(nil, m.ID, result)
+	return mcp.AppendResult(nil, m.ID, result)
 }
 
 // admit counts a request of the server, and reports false when it is one too many.

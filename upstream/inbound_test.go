@@ -8,7 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // TestServerRequestBytes wants the requests of a server bounded by their size too.
@@ -47,7 +47,7 @@ func TestCancelsAreBounded(t *testing.T) {
 		l := &stuckLink{stuck: make(chan struct{}), cancels: make(chan struct{}, 10*limit.ServerCancels)}
 		c.link = l
 		for range 10 * limit.ServerCancels {
-			c.cancel(&exchange{method: wire.MethodToolsCall}, context.Canceled)
+			c.cancel(&exchange{method: mcp.MethodToolsCall}, context.Canceled)
 		}
 		synctest.Wait()
 		if n := len(l.cancels); n != limit.ServerCancels {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // List is a whole list of a server: all pages, items raw.
@@ -23,13 +23,13 @@ type List struct {
 // listKeys names the member that holds the items.
 func listKey(method string) string {
 	switch method {
-	case wire.MethodToolsList:
+	case mcp.MethodToolsList:
 		return "tools"
-	case wire.MethodPromptsList:
+	case mcp.MethodPromptsList:
 		return "prompts"
-	case wire.MethodResourcesList:
+	case mcp.MethodResourcesList:
 		return "resources"
-	case wire.MethodTemplatesList:
+	case mcp.MethodTemplatesList:
 		return "resourceTemplates"
 	}
 	return ""
@@ -53,7 +53,7 @@ func (c *Conn) List(ctx context.Context, method string) (List, error) {
 	var params []byte
 	var size int64
 	for page := 1; ; page++ {
-		result, err := c.Do(ctx, Request{Method: method, Params: params})
+		result, err := c.Do(ctx, mcp.Request{Method: method, Params: params})
 		if err != nil && ctx.Err() != nil && caller.Err() == nil {
 			return List{}, c.tooLong(method, "it takes more than %s", whole)
 		}
@@ -84,7 +84,7 @@ func (c *Conn) List(ctx context.Context, method string) (List, error) {
 		params = jsonx.Set(nil, "cursor", cursor)
 	}
 	c.warnLeftOut(method, list.left)
-	if method == wire.MethodToolsList {
+	if method == mcp.MethodToolsList {
 		list.Items = c.LearnTools(list.Items)
 	}
 	return list, nil
@@ -110,7 +110,7 @@ func (l *List) add(result []byte, key string, first bool) error {
 		}
 		l.Items = append(l.Items, e.Value)
 	}
-	f := wire.ReadFreshness(result)
+	f := mcp.ReadFreshness(result)
 	if first || f.TTL < l.TTL {
 		l.TTL = f.TTL
 	}

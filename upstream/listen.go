@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Subscription says which changes a caller wants to hear of.
@@ -31,12 +31,12 @@ const listenHealthy = 30 * time.Second
 // worked before and Options.Refused knows what to do. In the
 // older era list changes come by themselves to Options.OnNotification, so only
 // resources have to be subscribed to.
-func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Message)) error {
+func (c *Conn) Listen(ctx context.Context, want Subscription, on func(mcp.Message)) error {
 	ready := want.Ready
 	if ready == nil {
 		ready = func() {}
 	}
-	if !wire.Modern(c.version) {
+	if !mcp.Stateless(c.version) {
 		if err := c.subscribe(ctx, want.URIs); err != nil {
 			return err
 		}
@@ -53,15 +53,15 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(wire.Messa
 	var worked atomic.Bool
 	for {
 		began := time.Now()
-		_, err := c.Do(ctx, Request{Method: wire.MethodListen, Params: params, OnNotification: func(m wire.Message) {
-			if m.Method == wire.MethodNotifyListenOK {
+		_, err := c.Do(ctx, mcp.Request{Method: mcp.MethodListen, Params: params, OnNotification: func(m mcp.Message) {
+			if m.Method == mcp.MethodNotifyListenOK {
 				worked.Store(true)
 				ready()
 			} else {
 				on(m)
 			}
 		}})
-		var refused *wire.Error
+		var refused *mcp.Error
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -87,7 +87,7 @@ func (c *Conn) subscribe(ctx context.Context, uris []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := c.Do(ctx, Request{Method: wire.MethodSubscribe, Params: params}); err != nil {
+		if _, err := c.Do(ctx, mcp.Request{Method: mcp.MethodSubscribe, Params: params}); err != nil {
 			return err
 		}
 	}

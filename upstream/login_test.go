@@ -15,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -37,7 +38,7 @@ func guarded(t *testing.T, behind http.Handler, d doorman) *config.Server {
 }
 
 func legacyServer(t *testing.T, switches ...string) *fake.Server {
-	s := fake.New(&fake.Options{Versions: []string{wire.NewestLegacy}, Switches: switches})
+	s := fake.New(&fake.Options{Versions: []string{mcp.LatestLegacy}, Switches: switches})
 	t.Cleanup(s.Close)
 	return s
 }
@@ -52,7 +53,7 @@ func dialled(t *testing.T, srv *config.Server, opt *upstream.Options) *upstream.
 	return c
 }
 
-var echo = upstream.Request{Method: wire.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"x"}}`)}
+var echo = mcp.Request{Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"x"}}`)}
 
 // A session that is lost and cannot be begun anew at once is begun anew by the next
 // request.
@@ -122,7 +123,7 @@ func TestResumeRefused(t *testing.T) {
 			return nil
 		}})
 		_, err := c.Do(t.Context(), echo)
-		if n := s.Ledger().Count(wire.MethodToolsCall); (err == nil) != tt.renewed || n != 1 {
+		if n := s.Ledger().Count(mcp.MethodToolsCall); (err == nil) != tt.renewed || n != 1 {
 			t.Errorf("HTTP %d, renewed %v: %v, %d calls", tt.status, tt.renewed, err, n)
 		}
 		if got := outcome(err); !tt.renewed && got != "transport" {
@@ -134,7 +135,7 @@ func TestResumeRefused(t *testing.T) {
 // Streams that have worked and are refused when they are opened again are opened with
 // the next token. One that never worked is not for us.
 func TestStreamRefused(t *testing.T) {
-	for version, drop := range map[string]string{wire.NewestLegacy: "push-drop;times=1", wire.Newest: "listen-drop;times=1"} {
+	for version, drop := range map[string]string{mcp.LatestLegacy: "push-drop;times=1", mcp.Latest: "listen-drop;times=1"} {
 		for _, at := range []int32{1, 2} { // which try is refused
 			t.Run(version, func(t *testing.T) {
 				t.Parallel()
@@ -143,7 +144,7 @@ func TestStreamRefused(t *testing.T) {
 				var tries, asked atomic.Int32
 				refused := make(chan struct{})
 				c := dialled(t, guarded(t, s.Handler(), func(r *http.Request, body []byte) int {
-					stream := r.Method == http.MethodGet || bytes.Contains(body, []byte(wire.MethodListen))
+					stream := r.Method == http.MethodGet || bytes.Contains(body, []byte(mcp.MethodListen))
 					if stream && tries.Add(1) == at {
 						close(refused)
 						return http.StatusUnauthorized
@@ -151,12 +152,12 @@ func TestStreamRefused(t *testing.T) {
 					return 0
 				}), &upstream.Options{
 					Refused:        func(context.Context, *upstream.UnauthorizedError) error { asked.Add(1); return nil },
-					OnNotification: func(wire.Message) {},
+					OnNotification: func(mcp.Message) {},
 				})
 				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				var listening sync.WaitGroup
-				if wire.Modern(version) {
-					listening.Go(func() { _ = c.Listen(ctx, upstream.Subscription{Tools: true}, func(wire.Message) {}) })
+				if mcp.Stateless(version) {
+					listening.Go(func() { _ = c.Listen(ctx, upstream.Subscription{Tools: true}, func(mcp.Message) {}) })
 				}
 				<-refused
 				opened, want := 0, int(at)-1 // asked about, where it had worked

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -65,7 +65,7 @@ func peakMemory(t *testing.T) int64 {
 // childFake starts a fake in a process of its own, so that only our memory is
 // measured. Its first call is answered with 100 MB.
 func childFake(t *testing.T, kind string) config.Server {
-	args := []string{"child-fake", "--versions", wire.Newest, "--switch", "bigline=100;times=1"}
+	args := []string{"child-fake", "--versions", mcp.Latest, "--switch", "bigline=100;times=1"}
 	if strings.HasPrefix(kind, "stdio") {
 		return config.Server{Name: "fake", Transport: config.TransportStdio, Command: testSelf(t), Args: args}
 	}

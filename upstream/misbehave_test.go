@@ -12,7 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -23,9 +23,9 @@ var kinds = []string{"stdio/modern", "stdio/legacy", "http/modern", "http/legacy
 func fakeTarget(t testing.TB, kind string, switches ...string) (config.Server, *fake.Ledger) {
 	srv := config.Server{Name: "fake", MaxMessageBytes: 1 << 20}
 	transport, era, _ := strings.Cut(kind, "/")
-	versions := []string{wire.NewestLegacy}
+	versions := []string{mcp.LatestLegacy}
 	if era == "modern" {
-		versions = []string{wire.Newest}
+		versions = []string{mcp.Latest}
 	}
 	if transport == "stdio" {
 		srv.Transport, srv.Command = config.TransportStdio, testSelf(t)
@@ -49,7 +49,7 @@ func fakeTarget(t testing.TB, kind string, switches ...string) (config.Server, *
 
 // outcome names what a caller can tell from an error.
 func outcome(err error) string {
-	var we *wire.Error
+	var we *mcp.Error
 	switch {
 	case err == nil:
 		return "ok"
@@ -259,16 +259,16 @@ func converse(t *testing.T, kind, sw string, limit time.Duration) error {
 			t.Errorf("close: %v", err)
 		}
 	}()
-	if wire.Modern(c.Version()) != strings.HasSuffix(kind, "modern") {
+	if mcp.Stateless(c.Version()) != strings.HasSuffix(kind, "modern") {
 		return fmt.Errorf("negotiated %s", c.Version())
 	}
 	callCtx, stop := context.WithTimeout(t.Context(), limit)
 	defer stop()
-	req := upstream.Request{
-		Method: wire.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"k":"v"},"_meta":{"progressToken":7}}`),
-		OnNotification: func(wire.Message) {},
+	req := mcp.Request{
+		Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"k":"v"},"_meta":{"progressToken":7}}`),
+		OnNotification: func(mcp.Message) {},
 	}
-	result, err := c.Call(callCtx, req, func(context.Context, string, []byte) ([]byte, *wire.Error) { return upstream.DeclineForm(), nil })
+	result, err := c.Call(callCtx, req, func(context.Context, string, []byte) ([]byte, *mcp.Error) { return upstream.DeclineForm(), nil })
 	if err == nil && string(result) != "null" && !strings.Contains(string(result), `"k":"v"`) {
 		return fmt.Errorf("echo answered %.200s", result)
 	}

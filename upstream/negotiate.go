@@ -10,7 +10,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // errDiedOnProbe marks a child that ended while it was asked for its era.
@@ -20,7 +20,7 @@ var errDiedOnProbe = errors.New("the server exited when it was asked which proto
 // is anything but a modern one, both side by side when there is no answer within
 // the budget. So a slow start costs nothing and a silent server is not waited for.
 func (c *Conn) negotiate(ctx context.Context) error {
-	if v := c.opt.Version; v != "" && !wire.Modern(v) {
+	if v := c.opt.Version; v != "" && !mcp.Stateless(v) {
 		result, err := c.handshake(ctx)
 		if err == nil {
 			return c.initialized(ctx, result)
@@ -31,7 +31,7 @@ func (c *Conn) negotiate(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	probe, probes := c.probe(ctx, wire.Newest), 1
+	probe, probes := c.probe(ctx, mcp.Latest), 1
 	timer := time.NewTimer(c.opt.ProbeTimeout)
 	defer timer.Stop()
 	var handshake chan probeAnswer
@@ -90,8 +90,8 @@ func (c *Conn) diedOnProbe(err error) error {
 // modernRefusal reports whether a server refused `initialize` because it only
 // speaks the modern era.
 func modernRefusal(err error) bool {
-	var we *wire.Error
-	return errors.As(err, &we) && (wire.ModernCode(we.Code) || we.Code == wire.CodeMethodNotFound)
+	var we *mcp.Error
+	return errors.As(err, &we) && (mcp.StatelessCode(we.Code) || we.Code == mcp.CodeMethodNotFound)
 }
 
 // probeAnswer is what came back from one of the two questions.
@@ -103,7 +103,7 @@ type probeAnswer struct {
 
 func (c *Conn) probe(ctx context.Context, version string) chan probeAnswer {
 	return c.ask(version, func() ([]byte, error) {
-		return c.do(ctx, Request{Method: wire.MethodDiscover}, version)
+		return c.do(ctx, mcp.Request{Method: mcp.MethodDiscover}, version)
 	})
 }
 
@@ -141,11 +141,11 @@ func (c *Conn) judge(ctx context.Context, a probeAnswer) (string, verdict) {
 		c.adopt(v, a.result)
 		return v, isModern
 	}
-	var we *wire.Error
+	var we *mcp.Error
 	switch {
-	case errors.As(a.err, &we) && we.Code == wire.CodeUnsupportedVersion:
+	case errors.As(a.err, &we) && we.Code == mcp.CodeUnsupportedVersion:
 		// Even the version just refused is tried again when the server names it.
-		if v, modern := bestModern(wire.UnsupportedVersions(we)); modern {
+		if v, modern := bestModern(mcp.UnsupportedVersions(we)); modern {
 			return v, tryVersion
 		}
 		return "", isLegacy
@@ -171,9 +171,9 @@ func supportedVersions(result []byte) []string {
 
 // bestModern picks the newest revision of the modern era that both sides know.
 func bestModern(offered []string) (string, bool) {
-	for _, v := range wire.Versions() {
+	for _, v := range mcp.Versions() {
 		for _, o := range offered {
-			if o == v && wire.Modern(v) {
+			if o == v && mcp.Stateless(v) {
 				return v, true
 			}
 		}
@@ -186,7 +186,7 @@ func (c *Conn) adopt(version string, result []byte) {
 	c.version = version
 	c.info = ServerInfo{Version: version, Raw: result, Instructions: jsonx.GetText(result, "instructions")}
 	c.info.Capabilities, _ = jsonx.Get(result, "capabilities")
-	c.info.Info, _ = jsonx.Path(result, "_meta", wire.MetaServerInfo)
+	c.info.Info, _ = jsonx.Path(result, "_meta", mcp.MetaServerInfo)
 }
 
 // checkInfo refuses a server that says too much about itself: it is kept as long as the
@@ -204,7 +204,7 @@ func (c *Conn) reinitialize(ctx context.Context) error {
 	if _, err := c.handshake(ctx); err != nil {
 		return err
 	}
-	if err := c.link.send(ctx, wire.AppendNotification(nil, wire.MethodNotifyInit, nil)); err != nil {
+	if err := c.link.send(ctx, mcp.AppendNotification(nil, mcp.MethodNotifyInit, nil)); err != nil {
 		return err
 	}
 	c.greet(ctx)
@@ -217,7 +217,7 @@ func (c *Conn) greet(ctx context.Context) {
 		return
 	}
 	for _, m := range c.opt.Greet() {
-		x, err := c.exchange(Request{Method: m.Method, Params: m.Params}, c.version)
+		x, err := c.exchange(mcp.Request{Method: m.Method, Params: m.Params}, c.version)
 		if err != nil {
 			continue
 		}
@@ -228,8 +228,8 @@ func (c *Conn) greet(ctx context.Context) {
 
 // handshake sends initialize and returns the raw result.
 func (c *Conn) handshake(ctx context.Context) ([]byte, error) {
-	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":%s,"clientInfo":%s}`, wire.NewestLegacy, c.opt.Capabilities, c.opt.clientInfo())
-	return c.do(ctx, Request{Method: wire.MethodInitialize, Params: params}, "")
+	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":%s,"clientInfo":%s}`, mcp.LatestLegacy, c.opt.Capabilities, c.opt.clientInfo())
+	return c.do(ctx, mcp.Request{Method: mcp.MethodInitialize, Params: params}, "")
 }
 
 // initialized takes over the answer to the handshake and completes it.
@@ -238,14 +238,14 @@ func (c *Conn) initialized(ctx context.Context, result []byte) error {
 		return err
 	}
 	version := jsonx.GetText(result, "protocolVersion")
-	if !wire.Known(version) || wire.Modern(version) {
-		return &ProtocolError{Server: c.server.Name, Msg: fmt.Sprintf("it wants protocol version %q; usher speaks %s", version, strings.Join(wire.Versions(), ", "))}
+	if !mcp.Known(version) || mcp.Stateless(version) {
+		return &ProtocolError{Server: c.server.Name, Msg: fmt.Sprintf("it wants protocol version %q; usher speaks %s", version, strings.Join(mcp.Versions(), ", "))}
 	}
 	c.version = version
 	c.info = ServerInfo{Version: version, Raw: result, Instructions: jsonx.GetText(result, "instructions")}
 	c.info.Capabilities, _ = jsonx.Get(result, "capabilities")
 	c.info.Info, _ = jsonx.Get(result, "serverInfo")
-	if err := c.link.send(ctx, wire.AppendNotification(nil, wire.MethodNotifyInit, nil)); err != nil {
+	if err := c.link.send(ctx, mcp.AppendNotification(nil, mcp.MethodNotifyInit, nil)); err != nil {
 		return err
 	}
 	if l, ok := c.link.(*httpLink); ok && (c.opt.OnNotification != nil || c.opt.OnRequest != nil) {

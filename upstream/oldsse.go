@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // oldSSELink speaks the HTTP+SSE transport of 2024-11-05: one event stream on
@@ -110,20 +111,20 @@ func (l *oldSSELink) listen(resp *http.Response, in *pacedReader, r *wire.Events
 	}
 }
 
-func (l *oldSSELink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
+func (l *oldSSELink) roundTrip(ctx context.Context, x *exchange) (mcp.Message, error) {
 	if err := l.acquire(ctx); err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	err := l.send(ctx, x.body)
 	l.release()
 	if err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	select {
 	case o := <-x.reply:
 		return o.msg, o.err
 	case <-ctx.Done():
-		return wire.Message{}, ctx.Err()
+		return mcp.Message{}, ctx.Err()
 	}
 }
 

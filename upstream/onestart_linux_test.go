@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -24,7 +24,7 @@ func TestExitBeforeAnswer(t *testing.T) {
 		"exits at once":           {script: "exit 1", starts: 1},
 		"exits without reading":   {script: "sleep 0.2; exit 1", starts: 1},
 		"reads and exits":         {script: "read line; exit 1", starts: 2},
-		"reads and exits, modern": {script: "read line; exit 1", opt: upstream.Options{Version: wire.Newest}, starts: 1},
+		"reads and exits, modern": {script: "read line; exit 1", opt: upstream.Options{Version: mcp.Latest}, starts: 1},
 		"reads and exits, once":   {script: "read line; exit 1", opt: upstream.Options{OneStart: true}, starts: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

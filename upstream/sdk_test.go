@@ -11,44 +11,44 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
 // sdkServer is a server on the official SDK that speaks one revision only.
-func sdkServer(version string) *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: []string{version}})
-	mcp.AddTool(s, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Text string }) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Text}}}, nil, nil
+func sdkServer(version string) *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ServerOptions{SupportedProtocolVersions: []string{version}})
+	sdk.AddTool(s, &sdk.Tool{Name: "echo"}, func(_ context.Context, _ *sdk.CallToolRequest, in struct{ Text string }) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: in.Text}}}, nil, nil
 	})
-	mcp.AddTool(s, &mcp.Tool{Name: "slow"}, func(ctx context.Context, req *mcp.CallToolRequest, in struct{ Forever bool }) (*mcp.CallToolResult, any, error) {
+	sdk.AddTool(s, &sdk.Tool{Name: "slow"}, func(ctx context.Context, req *sdk.CallToolRequest, in struct{ Forever bool }) (*sdk.CallToolResult, any, error) {
 		for i := range 3 {
-			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: float64(i + 1), Total: 3})
+			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: float64(i + 1), Total: 3})
 		}
 		if in.Forever {
 			<-ctx.Done()
 			return nil, nil, ctx.Err()
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "done"}}}, nil, nil
 	})
-	mcp.AddTool(s, &mcp.Tool{Name: "ask"}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+	sdk.AddTool(s, &sdk.Tool{Name: "ask"}, func(_ context.Context, req *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
 		if len(req.Params.InputResponses) == 0 {
-			return &mcp.CallToolResult{RequestState: "st\u00e4te", InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{
+			return &sdk.CallToolResult{RequestState: "st\u00e4te", InputRequests: sdk.InputRequestMap{"q": &sdk.ElicitParams{
 				Mode: "form", Message: "who?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","default":"nobody"}}}`),
 			}}}, nil, nil
 		}
-		answer := req.Params.InputResponses["q"].(*mcp.ElicitResult)
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(answer.Content["name"])}}}, nil, nil
+		answer := req.Params.InputResponses["q"].(*sdk.ElicitResult)
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(answer.Content["name"])}}}, nil, nil
 	})
 	return s
 }
 
 func sdkMain(args []string) int {
-	if err := sdkServer(args[0]).Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+	if err := sdkServer(args[0]).Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	return 0
@@ -63,13 +63,13 @@ func sdkTarget(t *testing.T, kind, version string) config.Server {
 	}
 	var h http.Handler
 	s := sdkServer(version)
-	get := func(*http.Request) *mcp.Server { return s }
+	get := func(*http.Request) *sdk.Server { return s }
 	switch kind {
 	case "http":
-		h = mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: wire.Modern(version), PropagateRequestCancellation: true})
+		h = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: mcp.Stateless(version), PropagateRequestCancellation: true})
 		srv.Transport = config.TransportHTTP
 	case "sse":
-		h = mcp.NewSSEHandler(get, nil)
+		h = sdk.NewSSEHandler(get, nil)
 		srv.Transport = config.TransportSSE
 	}
 	hs := httptest.NewServer(h)
@@ -102,8 +102,8 @@ func dial(t *testing.T, srv config.Server, opt *upstream.Options) *upstream.Conn
 	return c
 }
 
-func callTool(name, args string) upstream.Request {
-	return upstream.Request{Method: wire.MethodToolsCall, Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, name, args)}
+func callTool(name, args string) mcp.Request {
+	return mcp.Request{Method: mcp.MethodToolsCall, Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, name, args)}
 }
 
 func text(result []byte) string {
@@ -119,9 +119,9 @@ func text(result []byte) string {
 // TestOfficialSDK runs list, call, progress, cancel and elicitation against the
 // official Go SDK's server in every revision over every transport it has.
 func TestOfficialSDK(t *testing.T) {
-	for _, version := range wire.Versions() {
+	for _, version := range mcp.Versions() {
 		for _, kind := range []string{"stdio", "http", "sse"} {
-			if kind == "sse" && wire.Modern(version) {
+			if kind == "sse" && mcp.Stateless(version) {
 				continue // the transport ended before that revision
 			}
 			t.Run(kind+"/"+version, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestOfficialSDK(t *testing.T) {
 				testCall(t, c)
 				testProgress(t, c)
 				testCancel(t, c)
-				if version >= wire.V20250618 {
+				if version >= mcp.V20250618 {
 					testElicitation(t, c)
 				}
 			})
@@ -146,7 +146,7 @@ func TestOfficialSDK(t *testing.T) {
 }
 
 func testList(t *testing.T, c *upstream.Conn) {
-	list, err := c.List(t.Context(), wire.MethodToolsList)
+	list, err := c.List(t.Context(), mcp.MethodToolsList)
 	if err != nil {
 		t.Fatalf("list: %v", err)
 	}
@@ -168,10 +168,10 @@ func testCall(t *testing.T, c *upstream.Conn) {
 
 func testProgress(t *testing.T, c *upstream.Conn) {
 	seen := make(chan string, 16)
-	req := upstream.Request{
-		Method: wire.MethodToolsCall,
+	req := mcp.Request{
+		Method: mcp.MethodToolsCall,
 		Params: []byte(`{"name":"slow","arguments":{"Forever":false},"_meta":{"progressToken":"töken","x":1}}`),
-		OnNotification: func(m wire.Message) {
+		OnNotification: func(m mcp.Message) {
 			seen <- jsonx.GetText(m.Params, "progressToken")
 		},
 	}
@@ -193,10 +193,10 @@ func testProgress(t *testing.T, c *upstream.Conn) {
 
 func testCancel(t *testing.T, c *upstream.Conn) {
 	ctx, cancel := context.WithCancel(t.Context())
-	req := upstream.Request{
-		Method:         wire.MethodToolsCall,
+	req := mcp.Request{
+		Method:         mcp.MethodToolsCall,
 		Params:         []byte(`{"name":"slow","arguments":{"Forever":true},"_meta":{"progressToken":1}}`),
-		OnNotification: func(wire.Message) { cancel() },
+		OnNotification: func(mcp.Message) { cancel() },
 	}
 	if _, err := c.Do(ctx, req); err == nil || ctx.Err() == nil {
 		t.Errorf("cancelled call: %v", err)
@@ -207,7 +207,7 @@ func testCancel(t *testing.T, c *upstream.Conn) {
 
 func testElicitation(t *testing.T, c *upstream.Conn) {
 	asked := ""
-	result, err := c.Call(t.Context(), callTool("ask", `{}`), func(_ context.Context, method string, params []byte) ([]byte, *wire.Error) {
+	result, err := c.Call(t.Context(), callTool("ask", `{}`), func(_ context.Context, method string, params []byte) ([]byte, *mcp.Error) {
 		asked = method + " " + jsonx.GetText(params, "message")
 		return upstream.AcceptForm(params, []byte(`{}`)), nil
 	})

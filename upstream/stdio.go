@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 )
 
@@ -54,15 +55,15 @@ func startStdioLink(ctx context.Context, c *Conn) error {
 	return nil
 }
 
-func (l *stdioLink) roundTrip(ctx context.Context, x *exchange) (wire.Message, error) {
+func (l *stdioLink) roundTrip(ctx context.Context, x *exchange) (mcp.Message, error) {
 	if err := l.write1(ctx, x.body); err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	select {
 	case o := <-x.reply:
 		return o.msg, o.err
 	case <-ctx.Done():
-		return wire.Message{}, ctx.Err()
+		return mcp.Message{}, ctx.Err()
 	}
 }
 
@@ -160,9 +161,9 @@ func looksLikeMessage(prefix []byte) bool {
 
 // receive hands a line or event to whom it is meant for.
 func (c *Conn) receive(raw []byte) {
-	m, err := wire.Parse(raw)
-	if errors.Is(err, wire.ErrBatch) {
-		parts, err := wire.SplitBatch(raw)
+	m, err := mcp.Parse(raw)
+	if errors.Is(err, mcp.ErrBatch) {
+		parts, err := mcp.SplitBatch(raw)
 		if err != nil {
 			c.garbage(raw, err)
 			return
@@ -176,8 +177,8 @@ func (c *Conn) receive(raw []byte) {
 	}
 	if err != nil {
 		c.garbage(raw, err)
-		var env *wire.EnvelopeError
-		if errors.As(err, &env) && env.Kind != wire.Request {
+		var env *mcp.EnvelopeError
+		if errors.As(err, &env) && env.Kind != mcp.KindRequest {
 			if x := c.router.take(env.ID); x != nil {
 				x.end(outcome{err: &ProtocolError{Server: c.server.Name, Msg: "its answer cannot be read", Err: err}})
 			}
@@ -185,12 +186,12 @@ func (c *Conn) receive(raw []byte) {
 		return
 	}
 	switch m.Kind() {
-	case wire.Response:
+	case mcp.KindResponse:
 		c.router.response(m)
-	case wire.Notification:
+	case mcp.KindNotification:
 		c.router.notification(nil, m)
 		c.stray()
-	case wire.Request:
+	case mcp.KindRequest:
 		c.inbound.request(c.life, nil, m)
 		c.stray()
 	}

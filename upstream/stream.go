@@ -11,6 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Reconnection times of event streams in the older era.
@@ -29,23 +30,23 @@ type position struct {
 // stream that breaks may be resumed where the server numbers its events; in the
 // modern one the request would have to be asked again, which is not ours to
 // decide.
-func (l *httpLink) readStream(ctx context.Context, resp *http.Response, x *exchange) (wire.Message, error) {
+func (l *httpLink) readStream(ctx context.Context, resp *http.Response, x *exchange) (mcp.Message, error) {
 	pos := position{retry: defaultRetry}
 	m, err := l.events(ctx, resp, x, &pos)
-	for attempt := 0; errors.Is(err, errStreamEnded) && pos.lastID != "" && !wire.Modern(x.version) && attempt < maxResumes; attempt++ {
+	for attempt := 0; errors.Is(err, errStreamEnded) && pos.lastID != "" && !mcp.Stateless(x.version) && attempt < maxResumes; attempt++ {
 		if err := sleep(ctx, pos.retry); err != nil {
-			return wire.Message{}, err
+			return mcp.Message{}, err
 		}
 		again, getErr := l.get(ctx, pos.lastID)
 		if l.c.mayTryAgain(ctx, getErr) {
 			again, getErr = l.get(ctx, pos.lastID)
 		}
 		if getErr != nil && (ctx.Err() != nil || errors.Is(getErr, ErrClosed)) {
-			return wire.Message{}, getErr
+			return mcp.Message{}, getErr
 		}
 		if getErr != nil {
 			// The request was sent, whatever is wrong with fetching its answer.
-			return wire.Message{}, l.transport("receive", true, fmt.Errorf("%w, which could not be fetched later: %v", errStreamEnded, getErr))
+			return mcp.Message{}, l.transport("receive", true, fmt.Errorf("%w, which could not be fetched later: %v", errStreamEnded, getErr))
 		}
 		m, err = l.events(ctx, again, x, &pos)
 	}
@@ -64,7 +65,7 @@ var errStreamEnded = errors.New("the event stream ended before the answer")
 
 // events reads one event stream. x is the request it belongs to, nil for the
 // stream of the whole session.
-func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange, pos *position) (wire.Message, error) {
+func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange, pos *position) (mcp.Message, error) {
 	defer func() { _ = resp.Body.Close() }()
 	in := l.c.paced(ctx, resp.Body)
 	r := wire.NewEvents(in, l.c.limit)
@@ -81,9 +82,9 @@ func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange,
 		}
 		if err != nil {
 			if ctx.Err() != nil {
-				return wire.Message{}, ctx.Err()
+				return mcp.Message{}, ctx.Err()
 			}
-			return wire.Message{}, fmt.Errorf("%w: %w", errStreamEnded, err)
+			return mcp.Message{}, fmt.Errorf("%w: %w", errStreamEnded, err)
 		}
 		if ev.HasID {
 			pos.lastID = ev.ID
@@ -101,54 +102,54 @@ func (l *httpLink) events(ctx context.Context, resp *http.Response, x *exchange,
 	}
 }
 
-func (l *httpLink) longEvent(long *wire.TooLongError, x *exchange) (wire.Message, error, bool) {
+func (l *httpLink) longEvent(long *wire.TooLongError, x *exchange) (mcp.Message, error, bool) {
 	l.c.counts.tooLarge.Add(1)
-	id, kind := wire.Peek(long.Prefix)
+	id, kind := mcp.Peek(long.Prefix)
 	n, ours := id.Int()
-	answer := kind != wire.Request && kind != wire.Notification
+	answer := kind != mcp.KindRequest && kind != mcp.KindNotification
 	if x != nil && answer && (!id.Present() || ours && n == x.id) {
-		return wire.Message{}, &TooLargeError{Server: l.c.server.Name, Limit: long.Limit}, true
+		return mcp.Message{}, &TooLargeError{Server: l.c.server.Name, Limit: long.Limit}, true
 	}
-	return wire.Message{}, nil, false
+	return mcp.Message{}, nil, false
 }
 
 // event handles one message of a stream and reports whether it ended the wait.
-func (l *httpLink) event(ctx context.Context, data []byte, x *exchange) (wire.Message, error, bool) {
-	parts, err := wire.SplitBatch(data)
+func (l *httpLink) event(ctx context.Context, data []byte, x *exchange) (mcp.Message, error, bool) {
+	parts, err := mcp.SplitBatch(data)
 	if err != nil {
 		l.c.garbage(data, err)
-		return wire.Message{}, nil, false
+		return mcp.Message{}, nil, false
 	}
 	for _, part := range parts {
-		m, err := wire.Parse(part)
+		m, err := mcp.Parse(part)
 		if err != nil {
 			l.c.garbage(part, err)
 			if x != nil && unreadableAnswer(err, x.id) {
-				return wire.Message{}, l.protocol("its answer cannot be read", err), true
+				return mcp.Message{}, l.protocol("its answer cannot be read", err), true
 			}
 			continue
 		}
 		switch m.Kind() {
-		case wire.Response:
+		case mcp.KindResponse:
 			if x != nil && answers(m, x) {
 				return m, nil, true
 			}
 			l.c.router.response(m)
-		case wire.Notification:
+		case mcp.KindNotification:
 			l.c.router.notification(x, m)
 			l.c.stray()
-		case wire.Request:
+		case mcp.KindRequest:
 			l.c.inbound.request(ctx, x, m)
 			l.c.stray()
 		}
 	}
-	return wire.Message{}, nil, false
+	return mcp.Message{}, nil, false
 }
 
 // unreadableAnswer reports whether what could not be read was the answer to id.
 func unreadableAnswer(err error, id int64) bool {
-	var env *wire.EnvelopeError
-	if !errors.As(err, &env) || env.Kind == wire.Request {
+	var env *mcp.EnvelopeError
+	if !errors.As(err, &env) || env.Kind == mcp.KindRequest {
 		return false
 	}
 	n, ours := env.ID.Int()

@@ -14,16 +14,16 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
 // stub is a legacy server over HTTP without a network, so that hours of it take no
 // time.
 type stub struct {
-	get    func(*http.Request) *http.Response               // nil: 405
-	call   func(*http.Request, wire.Message) *http.Response // any other request; nil from it: the request ended
-	answer func(*http.Request) *http.Response               // a POST with an answer of the client
+	get    func(*http.Request) *http.Response              // nil: 405
+	call   func(*http.Request, mcp.Message) *http.Response // any other request; nil from it: the request ended
+	answer func(*http.Request) *http.Response              // a POST with an answer of the client
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -43,13 +43,13 @@ func (s *stub) respond(req *http.Request) *http.Response {
 		return respond(http.StatusMethodNotAllowed, "", strings.NewReader(""))
 	}
 	body, _ := io.ReadAll(req.Body) // it is memory
-	m, _ := wire.Parse(body)
+	m, _ := mcp.Parse(body)
 	switch {
-	case m.Method == wire.MethodInitialize:
-		return result(m, `{"protocolVersion":"`+wire.NewestLegacy+`","capabilities":{},"serverInfo":{"name":"stub","version":"1"}}`)
-	case m.Kind() == wire.Request:
+	case m.Method == mcp.MethodInitialize:
+		return result(m, `{"protocolVersion":"`+mcp.LatestLegacy+`","capabilities":{},"serverInfo":{"name":"stub","version":"1"}}`)
+	case m.Kind() == mcp.KindRequest:
 		return s.call(req, m)
-	case m.Kind() == wire.Response:
+	case m.Kind() == mcp.KindResponse:
 		return s.answer(req)
 	}
 	return respond(http.StatusAccepted, "", strings.NewReader(""))
@@ -59,8 +59,8 @@ func respond(status int, kind string, body io.Reader) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, ContentLength: -1, Body: io.NopCloser(body)}
 }
 
-func result(m wire.Message, result string) *http.Response {
-	return respond(http.StatusOK, "application/json", strings.NewReader(string(wire.AppendResult(nil, m.ID, []byte(result)))))
+func result(m mcp.Message, result string) *http.Response {
+	return respond(http.StatusOK, "application/json", strings.NewReader(string(mcp.AppendResult(nil, m.ID, []byte(result)))))
 }
 
 // until is a body that ends with a context.
@@ -73,7 +73,7 @@ func (u until) Read([]byte) (int, error) {
 
 func (s *stub) dial(t *testing.T) *upstream.Conn {
 	return dial(t, config.Server{Name: "stub", Transport: config.TransportHTTP, URL: "http://stub.invalid/"},
-		&upstream.Options{Transport: s, Version: wire.NewestLegacy, OnNotification: func(wire.Message) {}})
+		&upstream.Options{Transport: s, Version: mcp.LatestLegacy, OnNotification: func(mcp.Message) {}})
 }
 
 // TestAnswerDeadline wants a server given up that does not accept the answer to one
@@ -104,7 +104,7 @@ func TestAnswerDeadline(t *testing.T) {
 func TestOpenRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open peak
-		s := &stub{call: func(r *http.Request, _ wire.Message) *http.Response {
+		s := &stub{call: func(r *http.Request, _ mcp.Message) *http.Response {
 			defer open.enter()()
 			<-r.Context().Done()
 			return nil
@@ -140,7 +140,7 @@ func TestAnswersWhileCallsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answered := make(chan struct{})
 		s := &stub{
-			call: func(r *http.Request, m wire.Message) *http.Response {
+			call: func(r *http.Request, m mcp.Message) *http.Response {
 				select {
 				case <-answered:
 					return result(m, `{"content":[]}`)
@@ -210,14 +210,14 @@ func TestStreamRestarts(t *testing.T) {
 func TestListTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		page := 0
-		s := &stub{call: func(_ *http.Request, m wire.Message) *http.Response {
+		s := &stub{call: func(_ *http.Request, m mcp.Message) *http.Response {
 			time.Sleep(5 * time.Second)
 			page++
 			return result(m, fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, page))
 		}}
 		c := s.dial(t)
 		began := time.Now()
-		_, err := c.List(t.Context(), wire.MethodToolsList)
+		_, err := c.List(t.Context(), mcp.MethodToolsList)
 		if d := time.Since(began); d < limit.ServerListTime || d > limit.ServerListTime+10*time.Second || !errors.Is(err, upstream.ErrLimit) {
 			t.Errorf("after %s: %v", d, err)
 		}
@@ -227,11 +227,11 @@ func TestListTime(t *testing.T) {
 // TestListItems wants a list refused that has too many entries, however small they are.
 func TestListItems(t *testing.T) {
 	for n, want := range map[int]bool{limit.ServerListItems: true, limit.ServerListItems + 1: false} {
-		s := &stub{call: func(_ *http.Request, m wire.Message) *http.Response {
+		s := &stub{call: func(_ *http.Request, m mcp.Message) *http.Response {
 			return result(m, `{"tools":[`+strings.Repeat("{},", n-1)+`{}]}`)
 		}}
 		c := s.dial(t)
-		list, err := c.List(t.Context(), wire.MethodToolsList)
+		list, err := c.List(t.Context(), mcp.MethodToolsList)
 		if (err == nil) != want || err != nil && !errors.Is(err, upstream.ErrLimit) || want && len(list.Items) != n {
 			t.Errorf("%d entries: %d, %v", n, len(list.Items), err)
 		}

@@ -11,19 +11,20 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // trace begins the span of a request and puts it into its `_meta`, so that the
 // server's own spans hang below it. Attribute names are those of OpenTelemetry's
 // conventions for MCP.
-func (c *Conn) trace(ctx context.Context, req *Request, version string) (context.Context, trace.Span) {
-	p, _ := wire.ReadParams(req.Params) // what is wrong with them is said later
+func (c *Conn) trace(ctx context.Context, req *mcp.Request, version string) (context.Context, trace.Span) {
+	p, _ := mcp.ReadParams(req.Params) // what is wrong with them is said later
 	ctx, span := c.opt.Tracer.Start(ctx, p.SpanName(req.Method), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("mcp.method.name", req.Method),
 		attribute.String("mcp.protocol.version", version),
 		attribute.String("server.address", c.server.Name),
 	))
-	if req.Method == wire.MethodToolsCall {
+	if req.Method == mcp.MethodToolsCall {
 		span.SetAttributes(attribute.String("gen_ai.tool.name", p.Name))
 	}
 	var meta wire.TraceMeta
@@ -34,7 +35,7 @@ func (c *Conn) trace(ctx context.Context, req *Request, version string) (context
 
 // endSpan says how the request ended.
 func endSpan(span trace.Span, err error) {
-	var answer *wire.Error
+	var answer *mcp.Error
 	switch {
 	case errors.As(err, &answer):
 		span.SetAttributes(attribute.String("error.type", strconv.FormatInt(answer.Code, 10)))

@@ -149,6 +149,33 @@ func TestDeviceWhereOffered(t *testing.T) {
 	})
 }
 
+// A server that has a device endpoint only gets a device login, asked for or not.
+func TestDeviceWhereNothingElseIsOffered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		as := fake.NewAuth(&fake.AuthOptions{Name: "as.example", Clients: []fake.AuthClient{{ID: "mine"}}})
+		as.Serve("https://as.example")
+		w.servers["as.example"] = as
+		w.net.add("as.example", as.Handler())
+		target := w.protect("fly", "as.example")
+		target.Server.OAuth = &config.OAuth{
+			Discovery: config.Discovery{Mode: "off"}, Issuer: as.Issuer(), TokenEndpoint: as.Issuer() + "/token",
+			DeviceAuthorizationEndpoint: as.Issuer() + "/device", ClientID: "mine",
+		}
+		p := w.start(nil)
+		got := p.Prepare(t.Context(), []Target{target}, ModeAll, Redirect{}, nil)
+		if len(got) != 1 || got[0].Login.Device == nil || got[0].Login.Device.UserCode == "" {
+			t.Fatalf("outcomes %v", says(got))
+		}
+		as.Decide(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if ph := phaseOf(p.Driver, "fly"); ph != PhaseConnected {
+			t.Errorf("fly is %s", ph)
+		}
+	})
+}
+
 // The engine's own listener takes the answer; the driver hears of it.
 func TestListener(t *testing.T) {
 	w := newWorld(t)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // echo answers messages. It never changes, so connections share it.
@@ -36,8 +36,8 @@ var padding = bytes.Repeat([]byte("0123456789abcdef"), 8<<10)
 // answer appends the response to a message, nothing for what needs none. wait is
 // how long the caller asked it to take, in milliseconds.
 func (e *echo) answer(dst, raw []byte) (out []byte, wait int) {
-	m, err := wire.Parse(raw)
-	if err != nil || m.Kind() != wire.Request {
+	m, err := mcp.Parse(raw)
+	if err != nil || m.Kind() != mcp.KindRequest {
 		return dst, 0
 	}
 	begin := func(members ...string) []byte {
@@ -50,19 +50,19 @@ func (e *echo) answer(dst, raw []byte) (out []byte, wait int) {
 	}
 	const caps = `"capabilities":{"tools":{}}`
 	switch {
-	case m.Method == wire.MethodToolsCall:
+	case m.Method == mcp.MethodToolsCall:
 		args, _ := jsonx.Get(m.Params, "arguments")
 		return e.call(begin(), args)
-	case m.Method == wire.MethodToolsList:
+	case m.Method == mcp.MethodToolsList:
 		return append(append(begin(`"resultType":"complete","cacheScope":"public","ttlMs":`, strconv.Itoa(e.ttl), ","), e.list...), "}}"...), 0
-	case m.Method == wire.MethodDiscover && !e.legacy:
-		return append(begin(`"resultType":"complete","supportedVersions":["`, wire.Newest, `"],`, caps, `,"ttlMs":0,"cacheScope":"private"`), "}}"...), 0
-	case m.Method == wire.MethodInitialize && e.legacy:
-		return append(begin(`"protocolVersion":"`, wire.NewestLegacy, `",`, caps, `,"serverInfo":{"name":"echo","version":"1"}`), "}}"...), 0
-	case m.Method == wire.MethodPing:
+	case m.Method == mcp.MethodDiscover && !e.legacy:
+		return append(begin(`"resultType":"complete","supportedVersions":["`, mcp.Latest, `"],`, caps, `,"ttlMs":0,"cacheScope":"private"`), "}}"...), 0
+	case m.Method == mcp.MethodInitialize && e.legacy:
+		return append(begin(`"protocolVersion":"`, mcp.LatestLegacy, `",`, caps, `,"serverInfo":{"name":"echo","version":"1"}`), "}}"...), 0
+	case m.Method == mcp.MethodPing:
 		return append(begin(), "}}"...), 0
 	}
-	return wire.AppendError(dst, m.ID, wire.Errorf(wire.CodeMethodNotFound, "no such method").JSON()), 0
+	return mcp.AppendError(dst, m.ID, mcp.Errorf(mcp.CodeMethodNotFound, "no such method").JSON()), 0
 }
 
 // call appends a result of about the size asked for, 256 bytes when it was not.

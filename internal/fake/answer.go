@@ -7,18 +7,18 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // answer sends the answer to a request, bent by the switches.
-func (s *Server) answer(ctx context.Context, ex *exchange, result []byte, rpcErr *wire.Error) {
+func (s *Server) answer(ctx context.Context, ex *exchange, result []byte, rpcErr *mcp.Error) {
 	s.noise(ctx, ex)
 	if v, ok := s.sw.fire("rpc-error", ex.msg.Method); ok {
-		result, rpcErr = nil, wire.Errorf(int64(v.number(wire.CodeInternal)), "asked for by a switch")
+		result, rpcErr = nil, mcp.Errorf(int64(v.number(mcp.CodeInternal)), "asked for by a switch")
 	}
 	var f frame
 	if rpcErr != nil {
-		f = newFrame(wire.AppendError(nil, s.bendID(ex), rpcErr.JSON()))
+		f = newFrame(mcp.AppendError(nil, s.bendID(ex), rpcErr.JSON()))
 		f.status = httpStatus(ex, rpcErr.Code)
 	} else {
 		f = s.envelope(ex, s.bendResult(ex, s.stamp(ex, result)))
@@ -43,9 +43,9 @@ func httpStatus(ex *exchange, code int64) int {
 	switch {
 	case !modern || ex.header == nil:
 		return 0
-	case code == wire.CodeMethodNotFound:
+	case code == mcp.CodeMethodNotFound:
 		return 404
-	case wire.ModernCode(code), ex.refused != nil:
+	case mcp.StatelessCode(code), ex.refused != nil:
 		return 400
 	}
 	return 0
@@ -63,7 +63,7 @@ func (s *Server) stamp(ex *exchange, result []byte) []byte {
 	meta, _ := jsonx.Get(result, "_meta")
 	return jsonx.Apply(result,
 		jsonx.Edit{Key: "resultType", Value: []byte(`"complete"`)},
-		jsonx.Edit{Key: "_meta", Value: jsonx.Set(meta, wire.MetaServerInfo, s.serverInfo())})
+		jsonx.Edit{Key: "_meta", Value: jsonx.Set(meta, mcp.MetaServerInfo, s.serverInfo())})
 }
 
 // bendResult applies what is wrong with a result.
@@ -98,7 +98,7 @@ func (s *Server) envelope(ex *exchange, result []byte) frame {
 	if v, ok := s.sw.fire("bigline", ex.msg.Method); ok {
 		return bigFrame(id, int64(v.number(100)))
 	}
-	message := wire.AppendResult(nil, id, result)
+	message := mcp.AppendResult(nil, id, result)
 	switch {
 	case s.sw.hit(s, ex, "nullid-error"):
 		message = []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"could not read that"}}`)
@@ -112,7 +112,7 @@ func (s *Server) envelope(ex *exchange, result []byte) frame {
 	return newFrame(message)
 }
 
-func bigFrame(id wire.ID, megabytes int64) frame {
+func bigFrame(id mcp.ID, megabytes int64) frame {
 	return frame{
 		head: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","content":[{"type":"text","text":"`, id),
 		pad:  megabytes * 1e6,
@@ -120,15 +120,15 @@ func bigFrame(id wire.ID, megabytes int64) frame {
 	}
 }
 
-func (s *Server) bendID(ex *exchange) wire.ID {
+func (s *Server) bendID(ex *exchange) mcp.ID {
 	switch {
 	case s.sw.hit(s, ex, "wrongid"):
-		return wire.IntID(987654321)
+		return mcp.IntID(987654321)
 	case s.sw.hit(s, ex, "idtype"):
 		if n, ok := ex.msg.ID.Int(); ok {
-			return wire.TextID(fmt.Sprint(n))
+			return mcp.TextID(fmt.Sprint(n))
 		}
-		return wire.IntID(1)
+		return mcp.IntID(1)
 	}
 	return ex.msg.ID
 }
@@ -146,7 +146,7 @@ func (s *Server) extras(ex *exchange) []frame {
 	}
 	if v, ok := s.sw.fire("unsolicited", ex.msg.Method); ok {
 		for i := range v.number(1000) {
-			out = append(out, newFrame(wire.AppendResult(nil, wire.IntID(int64(5_000_000+i)), []byte(`{"content":[]}`))))
+			out = append(out, newFrame(mcp.AppendResult(nil, mcp.IntID(int64(5_000_000+i)), []byte(`{"content":[]}`))))
 		}
 	}
 	return out
@@ -170,12 +170,12 @@ func garbage(i int) frame {
 func (s *Server) noise(ctx context.Context, ex *exchange) {
 	method := ex.msg.Method
 	if v, ok := s.sw.fire("notification-flood", method); ok {
-		f := notification(wire.MethodNotifyMessage, []byte(`{"level":"debug","data":"noise"}`))
+		f := notification(mcp.MethodNotifyMessage, []byte(`{"level":"debug","data":"noise"}`))
 		for range v.number(10000) {
 			_ = ex.out.send(f, false)
 		}
 	}
-	token, hasToken := jsonx.Get(ex.p.Meta, wire.MetaProgress)
+	token, hasToken := jsonx.Get(ex.p.Meta, mcp.MetaProgress)
 	if v, ok := s.sw.fire("progress-flood", method); ok && hasToken {
 		n := v.number(10000)
 		for i := range n {
@@ -190,7 +190,7 @@ func (s *Server) noise(ctx context.Context, ex *exchange) {
 		return
 	}
 	if s.sw.hit(s, ex, "ping") {
-		s.askNoted(ctx, ex, wire.MethodPing, nil)
+		s.askNoted(ctx, ex, mcp.MethodPing, nil)
 	}
 	if s.sw.hit(s, ex, "unknown-request") {
 		s.askNoted(ctx, ex, "fake/unknown", []byte(`{}`))

@@ -5,18 +5,18 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // before applies what happens to a request before it is handled. It reports false
 // when the request gets no answer.
 func (s *Server) before(ctx context.Context, ex *exchange) bool {
 	method := ex.msg.Method
-	if s.sw.hit(s, ex, "silent") || (method == wire.MethodDiscover && s.sw.hit(s, ex, "silent-probe")) {
+	if s.sw.hit(s, ex, "silent") || (method == mcp.MethodDiscover && s.sw.hit(s, ex, "silent-probe")) {
 		<-ctx.Done()
 		return false
 	}
-	if method == wire.MethodDiscover && s.sw.hit(s, ex, "exit-on-probe") {
+	if method == mcp.MethodDiscover && s.sw.hit(s, ex, "exit-on-probe") {
 		s.exit(ex.sess, "exit-on-probe")
 		return false
 	}
@@ -38,7 +38,7 @@ func (s *Server) before(ctx context.Context, ex *exchange) bool {
 }
 
 func (s *Server) progressForever(ctx context.Context, ex *exchange, gap time.Duration) {
-	token, ok := jsonx.Get(ex.p.Meta, wire.MetaProgress)
+	token, ok := jsonx.Get(ex.p.Meta, mcp.MetaProgress)
 	if !ok {
 		token = []byte(`"none"`)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // BenchmarkCall is the floor that measurements through a host stand on: one
@@ -23,7 +24,7 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		req, _ := http.NewRequestWithContext(b.Context(), http.MethodPost, url+"/mcp", strings.NewReader(echoCall))
-		req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, wire.HeaderVersion: {wire.V20260728}, wire.HeaderMethod: {"tools/call"}, wire.HeaderName: {"echo"}}
+		req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, wire.HeaderVersion: {mcp.V20260728}, wire.HeaderMethod: {"tools/call"}, wire.HeaderName: {"echo"}}
 		res, err := tr.RoundTrip(req)
 		if err != nil {
 			b.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"net/http"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Call is one tools/call request as its handler sees it.
@@ -44,14 +44,14 @@ func (s *Server) call(ctx context.Context, ex *exchange) ([]byte, error) {
 		handle = echo // one that only lists know, such as those of manytools
 	}
 	if handle == nil {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown tool %q", c.Name)
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "unknown tool %q", c.Name)
 	}
 	result, err := handle(ctx, c)
 	var need *needInput
 	if errors.As(err, &need) {
 		return c.inputRequired(need), nil
 	}
-	var rpc *wire.Error
+	var rpc *mcp.Error
 	if err == nil || errors.As(err, &rpc) {
 		return result, err
 	}
@@ -66,7 +66,7 @@ func TextResult(text string) []byte {
 // Progress tells the client how far the call is. Without a progress token nothing
 // is sent.
 func (c *Call) Progress(progress, total int, message string) {
-	token, ok := jsonx.Get(c.Meta, wire.MetaProgress)
+	token, ok := jsonx.Get(c.Meta, mcp.MetaProgress)
 	if !ok {
 		return
 	}
@@ -74,20 +74,20 @@ func (c *Call) Progress(progress, total int, message string) {
 }
 
 func progressFrame(token []byte, progress, total int, message string) frame {
-	return notification(wire.MethodNotifyProgress, fmt.Appendf(nil, `{"progressToken":%s,"progress":%d,"total":%d,"message":%s}`, token, progress, total, jsonx.Quote(message)))
+	return notification(mcp.MethodNotifyProgress, fmt.Appendf(nil, `{"progressToken":%s,"progress":%d,"total":%d,"message":%s}`, token, progress, total, jsonx.Quote(message)))
 }
 
 // Log sends a log notification; in the modern era only to a client that asked.
 func (c *Call) Log(level, text string) {
-	if _, asked := jsonx.Get(c.Meta, wire.MetaLogLevel); c.Modern && !asked {
+	if _, asked := jsonx.Get(c.Meta, mcp.MetaLogLevel); c.Modern && !asked {
 		return
 	}
-	_ = c.ex.out.send(notification(wire.MethodNotifyMessage, fmt.Appendf(nil, `{"level":%s,"logger":"fake","data":%s}`, jsonx.Quote(level), jsonx.Quote(text))), false)
+	_ = c.ex.out.send(notification(mcp.MethodNotifyMessage, fmt.Appendf(nil, `{"level":%s,"logger":"fake","data":%s}`, jsonx.Quote(level), jsonx.Quote(text))), false)
 }
 
 // Note enters an event of the tool into the ledger.
 func (c *Call) Note(event, detail string) {
-	c.s.note(c.ex.sess, Entry{Event: event, Method: wire.MethodToolsCall, Name: c.Name, ID: c.ex.msg.ID.JSON(), Detail: detail})
+	c.s.note(c.ex.sess, Entry{Event: event, Method: mcp.MethodToolsCall, Name: c.Name, ID: c.ex.msg.ID.JSON(), Detail: detail})
 }
 
 // Exit ends the process, or else the connection.
@@ -105,7 +105,7 @@ func (c *Call) Ask(ctx context.Context, key, method string, params []byte) ([]by
 	}
 	if answer, ok := jsonx.Path(c.Params, "inputResponses", key); ok {
 		if got := jsonx.GetText(c.Params, "requestState"); got != c.state() {
-			return nil, wire.Errorf(wire.CodeInvalidParams, "requestState %q is not the one that was given out", got)
+			return nil, mcp.Errorf(mcp.CodeInvalidParams, "requestState %q is not the one that was given out", got)
 		}
 		return answer, nil
 	}
@@ -113,14 +113,14 @@ func (c *Call) Ask(ctx context.Context, key, method string, params []byte) ([]by
 }
 
 func (c *Call) checkCapability(method string) error {
-	needed := map[string]string{wire.MethodElicit: "elicitation", wire.MethodSample: "sampling", wire.MethodRoots: "roots"}[method]
+	needed := map[string]string{mcp.MethodElicit: "elicitation", mcp.MethodSample: "sampling", mcp.MethodRoots: "roots"}[method]
 	if _, ok := jsonx.Get(c.ex.caps, needed); ok {
 		return nil
 	}
 	if !c.Modern {
 		return fmt.Errorf("the client does not support %s", needed)
 	}
-	err := wire.Errorf(wire.CodeMissingCapability, "the client does not support %s", needed)
+	err := mcp.Errorf(mcp.CodeMissingCapability, "the client does not support %s", needed)
 	err.Data = fmt.Appendf(nil, `{"requiredCapabilities":{%q:{}}}`, needed)
 	return err
 }

@@ -9,27 +9,27 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // exchange is one request and what is needed to answer it.
 type exchange struct {
 	sess    *session
 	out     sink
-	msg     wire.Message
-	p       wire.Params
+	msg     mcp.Message
+	p       mcp.Params
 	header  http.Header // nil on stdio
 	modern  bool
 	version string
 	caps    []byte // of the client
-	refused *wire.Error
+	refused *mcp.Error
 }
 
 // admit reads a request's params and decides its era. What is wrong with it is in
 // refused and becomes the answer.
-func (s *Server) admit(sess *session, out sink, msg wire.Message, h http.Header) *exchange {
+func (s *Server) admit(sess *session, out sink, msg mcp.Message, h http.Header) *exchange {
 	ex := &exchange{sess: sess, out: out, msg: msg, header: h}
-	p, bad := wire.ReadParams(msg.Params)
+	p, bad := mcp.ReadParams(msg.Params)
 	ex.p = p
 	sess.expect(msg.ID)
 	name, _ := p.NameFor(msg.Method)
@@ -38,11 +38,11 @@ func (s *Server) admit(sess *session, out sink, msg wire.Message, h http.Header)
 		ex.refused = bad
 		return ex
 	}
-	claimed, hasVersion := jsonx.Get(p.Meta, wire.MetaVersion)
-	if hasVersion && msg.Method != wire.MethodInitialize && sess.transport != "sse" && s.speaksModern() {
+	claimed, hasVersion := jsonx.Get(p.Meta, mcp.MetaVersion)
+	if hasVersion && msg.Method != mcp.MethodInitialize && sess.transport != "sse" && s.speaksModern() {
 		ex.modern = true
 		ex.version, _ = jsonx.Text(claimed)
-		ex.caps, _ = jsonx.Get(p.Meta, wire.MetaClientCaps)
+		ex.caps, _ = jsonx.Get(p.Meta, mcp.MetaClientCaps)
 		ex.refused = s.checkModern(ex)
 		return ex
 	}
@@ -50,7 +50,7 @@ func (s *Server) admit(sess *session, out sink, msg wire.Message, h http.Header)
 	ready := sess.ready
 	sess.mu.Unlock()
 	ex.refused = s.checkLegacy(msg.Method, ready)
-	if msg.Method == wire.MethodInitialize && ex.refused == nil {
+	if msg.Method == mcp.MethodInitialize && ex.refused == nil {
 		// Here and not while serving, so that a client need not wait before it
 		// sends what comes next.
 		s.negotiate(ex)
@@ -61,33 +61,33 @@ func (s *Server) admit(sess *session, out sink, msg wire.Message, h http.Header)
 	return ex
 }
 
-func (s *Server) checkModern(ex *exchange) *wire.Error {
-	if !wire.Modern(ex.version) || !slices.Contains(s.opts.Versions, ex.version) {
+func (s *Server) checkModern(ex *exchange) *mcp.Error {
+	if !mcp.Stateless(ex.version) || !slices.Contains(s.opts.Versions, ex.version) {
 		return s.unsupported(ex.version)
 	}
 	if jsonx.TypeOf(ex.caps) != "object" {
-		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaClientCaps)
+		return mcp.Errorf(mcp.CodeInvalidParams, "_meta lacks %s", mcp.MetaClientCaps)
 	}
 	return nil
 }
 
-func (s *Server) checkLegacy(method string, ready bool) *wire.Error {
+func (s *Server) checkLegacy(method string, ready bool) *mcp.Error {
 	legacy := len(s.legacyVersions()) > 0
 	switch {
-	case method == wire.MethodInitialize && !legacy:
+	case method == mcp.MethodInitialize && !legacy:
 		return s.unsupported("")
-	case method == wire.MethodInitialize, ready, method == wire.MethodPing && legacy:
+	case method == mcp.MethodInitialize, ready, method == mcp.MethodPing && legacy:
 		return nil
-	case s.speaksModern() && (!legacy || method == wire.MethodDiscover):
-		return wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)
-	case method == wire.MethodDiscover:
-		return wire.Errorf(wire.CodeMethodNotFound, "method %s not found", method)
+	case s.speaksModern() && (!legacy || method == mcp.MethodDiscover):
+		return mcp.Errorf(mcp.CodeInvalidParams, "_meta lacks %s", mcp.MetaVersion)
+	case method == mcp.MethodDiscover:
+		return mcp.Errorf(mcp.CodeMethodNotFound, "method %s not found", method)
 	}
-	return wire.Errorf(wire.CodeInvalidRequest, "%s came before initialize", method)
+	return mcp.Errorf(mcp.CodeInvalidRequest, "%s came before initialize", method)
 }
 
-func (s *Server) unsupported(requested string) *wire.Error {
-	e := wire.Errorf(wire.CodeUnsupportedVersion, "unsupported protocol version")
+func (s *Server) unsupported(requested string) *mcp.Error {
+	e := mcp.Errorf(mcp.CodeUnsupportedVersion, "unsupported protocol version")
 	e.Data = jsonx.Apply(nil,
 		jsonx.Edit{Key: "supported", Value: quoteAll(s.opts.Versions)},
 		jsonx.Edit{Key: "requested", Value: jsonx.Quote(requested)})
@@ -131,7 +131,7 @@ func (s *Server) noteCancelled(ctx context.Context, ex *exchange) bool {
 	return true
 }
 
-func (s *Server) result(ctx context.Context, ex *exchange) ([]byte, *wire.Error) {
+func (s *Server) result(ctx context.Context, ex *exchange) ([]byte, *mcp.Error) {
 	if ex.refused != nil {
 		return nil, ex.refused
 	}
@@ -139,16 +139,16 @@ func (s *Server) result(ctx context.Context, ex *exchange) ([]byte, *wire.Error)
 	if err == nil {
 		return result, nil
 	}
-	var rpc *wire.Error
+	var rpc *mcp.Error
 	if errors.As(err, &rpc) {
 		return nil, rpc
 	}
-	return nil, wire.Errorf(wire.CodeInternal, "%v", err)
+	return nil, mcp.Errorf(mcp.CodeInternal, "%v", err)
 }
 
 // receive takes a notification or a response.
-func (s *Server) receive(sess *session, msg wire.Message, h http.Header) {
-	if msg.Kind() == wire.Response {
+func (s *Server) receive(sess *session, msg mcp.Message, h http.Header) {
+	if msg.Kind() == mcp.KindResponse {
 		body := msg.Result
 		if body == nil {
 			body = msg.Error
@@ -158,27 +158,27 @@ func (s *Server) receive(sess *session, msg wire.Message, h http.Header) {
 		return
 	}
 	s.note(sess, Entry{Event: EventNotification, Method: msg.Method, Params: msg.Params, Headers: s.headers(h)})
-	if msg.Method != wire.MethodNotifyCancel {
+	if msg.Method != mcp.MethodNotifyCancel {
 		return
 	}
 	raw, _ := jsonx.Get(msg.Params, "requestId")
-	id, ok := wire.RawID(raw)
+	id, ok := mcp.RawID(raw)
 	if _, ignored := s.sw.fire("cancelled-ignored", msg.Method); ok && !ignored {
 		sess.cancelCall(id)
 	}
 }
 
 // parse reads one message and enters what is none.
-func (s *Server) parse(sess *session, raw []byte) (wire.Message, *wire.Error) {
-	msg, err := wire.Parse(raw)
+func (s *Server) parse(sess *session, raw []byte) (mcp.Message, *mcp.Error) {
+	msg, err := mcp.Parse(raw)
 	if err == nil {
 		return msg, nil
 	}
 	s.note(sess, Entry{Event: EventInvalid, Detail: err.Error()})
-	if errors.Is(err, wire.ErrBatch) || jsonx.Valid(bytes.TrimSpace(raw)) == nil {
-		return msg, wire.Errorf(wire.CodeInvalidRequest, "%v", err)
+	if errors.Is(err, mcp.ErrBatch) || jsonx.Valid(bytes.TrimSpace(raw)) == nil {
+		return msg, mcp.Errorf(mcp.CodeInvalidRequest, "%v", err)
 	}
-	return msg, wire.Errorf(wire.CodeParse, "%v", err)
+	return msg, mcp.Errorf(mcp.CodeParse, "%v", err)
 }
 
 // headers is interesting, unless nobody will read it.

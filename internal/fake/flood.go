@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // What it sends or holds to use up the client's memory, descriptors and goroutines.
@@ -30,7 +30,7 @@ func (s *Server) floods(ctx context.Context, out sink, method string, modern boo
 		})
 	}
 	if v, ok := s.sw.fire("change-flood", method); ok {
-		changed := [...]string{wire.MethodNotifyTools, wire.MethodNotifyPrompts, wire.MethodNotifyRes}
+		changed := [...]string{mcp.MethodNotifyTools, mcp.MethodNotifyPrompts, mcp.MethodNotifyRes}
 		s.repeat(ctx, v, func(i int) error { return out.send(notification(changed[i%len(changed)], nil), false) })
 	}
 	if modern {
@@ -38,7 +38,7 @@ func (s *Server) floods(ctx context.Context, out sink, method string, modern boo
 	}
 	if v, ok := s.sw.fire("ping-flood", method); ok {
 		s.repeat(ctx, v, func(i int) error {
-			return out.send(newFrame(wire.AppendRequest(nil, floodID(i), wire.MethodPing, nil)), false)
+			return out.send(newFrame(mcp.AppendRequest(nil, floodID(i), mcp.MethodPing, nil)), false)
 		})
 	}
 	if v, ok := s.sw.fire("ask-flood", method); ok {
@@ -56,21 +56,21 @@ func (s *Server) repeat(ctx context.Context, v value, send func(i int) error) {
 }
 
 // floodID differs from the ids of questions whose answers are awaited.
-func floodID(i int) wire.ID { return wire.TextID(fmt.Sprint("flood-", i)) }
+func floodID(i int) mcp.ID { return mcp.TextID(fmt.Sprint("flood-", i)) }
 
 func question(i int) frame {
 	if i%2 == 0 {
-		return newFrame(wire.AppendRequest(nil, floodID(i), wire.MethodElicit,
+		return newFrame(mcp.AppendRequest(nil, floodID(i), mcp.MethodElicit,
 			[]byte(`{"mode":"form","message":"And now?","requestedSchema":{"type":"object","properties":{}}}`)))
 	}
-	return newFrame(wire.AppendRequest(nil, floodID(i), wire.MethodSample,
+	return newFrame(mcp.AppendRequest(nil, floodID(i), mcp.MethodSample,
 		[]byte(`{"messages":[{"role":"user","content":{"type":"text","text":"Say something."}}],"maxTokens":100}`)))
 }
 
 // holds waits until the client gives up a POST that carries an answer, when the
 // switch says so.
-func (s *Server) holds(r *http.Request, msg wire.Message) bool {
-	if msg.Kind() != wire.Response {
+func (s *Server) holds(r *http.Request, msg mcp.Message) bool {
+	if msg.Kind() != mcp.KindResponse {
 		return false
 	}
 	if _, ok := s.sw.fire("hold-answers", r.Method); !ok {

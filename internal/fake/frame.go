@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // frame is one message on its way out: head, pad filler bytes, tail. The filler is
@@ -22,7 +22,7 @@ type frame struct {
 func newFrame(message []byte) frame { return frame{head: message} }
 
 func notification(method string, params []byte) frame {
-	return newFrame(wire.AppendNotification(nil, method, params))
+	return newFrame(mcp.AppendNotification(nil, method, params))
 }
 
 func (f frame) size() int64 { return int64(len(f.head)) + f.pad + int64(len(f.tail)) }

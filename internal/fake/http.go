@@ -14,6 +14,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Handler serves Streamable HTTP of both eras on one URL.
@@ -24,7 +25,7 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, "origin not allowed", http.StatusForbidden)
 		case r.Method == http.MethodPost:
 			s.post(w, r)
-		case wire.Modern(r.Header.Get(wire.HeaderVersion)) && s.speaksModern(), len(s.legacyVersions()) == 0:
+		case mcp.Stateless(r.Header.Get(wire.HeaderVersion)) && s.speaksModern(), len(s.legacyVersions()) == 0:
 			s.noteHTTP(nil, r, strings.ToLower(r.Method))
 			w.Header().Set("Allow", "POST")
 			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
@@ -98,9 +99,9 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		writeRPCError(w, http.StatusBadRequest, msg.ID, bad)
 		return
 	}
-	_, hasMeta := jsonx.Path(msg.Params, "_meta", wire.MetaVersion)
-	modern := hasMeta || wire.Modern(r.Header.Get(wire.HeaderVersion))
-	if modern && s.speaksModern() && msg.Method != wire.MethodInitialize {
+	_, hasMeta := jsonx.Path(msg.Params, "_meta", mcp.MetaVersion)
+	modern := hasMeta || mcp.Stateless(r.Header.Get(wire.HeaderVersion))
+	if modern && s.speaksModern() && msg.Method != mcp.MethodInitialize {
 		s.postModern(w, r, msg)
 		return
 	}
@@ -118,20 +119,20 @@ func checkHeaders(h http.Header) int {
 	return 0
 }
 
-func writeRPCError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
+func writeRPCError(w http.ResponseWriter, status int, id mcp.ID, e *mcp.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(wire.AppendError(nil, id, e.JSON()))
+	_, _ = w.Write(mcp.AppendError(nil, id, e.JSON()))
 }
 
 // postModern serves a message of the modern era: one POST, one conversation, and
 // a client that hangs up cancels.
-func (s *Server) postModern(w http.ResponseWriter, r *http.Request, msg wire.Message) {
+func (s *Server) postModern(w http.ResponseWriter, r *http.Request, msg mcp.Message) {
 	base, leave := s.join(context.Background())
 	defer leave()
 	sess := s.open(base, "http", false)
 	defer sess.cancel(errStopped)
-	if msg.Kind() != wire.Request {
+	if msg.Kind() != mcp.KindRequest {
 		s.receive(sess, msg, r.Header)
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -143,9 +144,9 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, msg wire.Mes
 	st := newStream("m")
 	ex := s.admit(sess, st, msg, r.Header)
 	if !ex.modern {
-		ex.refused = wire.Errorf(wire.CodeInvalidParams, "_meta lacks %s", wire.MetaVersion)
+		ex.refused = mcp.Errorf(mcp.CodeInvalidParams, "_meta lacks %s", mcp.MetaVersion)
 	}
-	if bad := s.checkMirror(ex); bad != nil && (ex.refused == nil || bad.Code == wire.CodeHeaderMismatch && ex.modern) {
+	if bad := s.checkMirror(ex); bad != nil && (ex.refused == nil || bad.Code == mcp.CodeHeaderMismatch && ex.modern) {
 		ex.refused = bad
 	}
 	done := make(chan struct{})
@@ -163,12 +164,12 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, msg wire.Mes
 }
 
 // checkMirror compares the headers with the body they mirror.
-func (s *Server) checkMirror(ex *exchange) *wire.Error {
+func (s *Server) checkMirror(ex *exchange) *mcp.Error {
 	if !ex.modern {
 		return nil
 	}
-	mismatch := func(name string) *wire.Error {
-		return wire.Errorf(wire.CodeHeaderMismatch, "header %s does not match the body", name)
+	mismatch := func(name string) *mcp.Error {
+		return mcp.Errorf(mcp.CodeHeaderMismatch, "header %s does not match the body", name)
 	}
 	name, named := ex.p.NameFor(ex.msg.Method)
 	switch got, err := wire.DecodeHeader(ex.header.Get(wire.HeaderName)); {
@@ -179,13 +180,13 @@ func (s *Server) checkMirror(ex *exchange) *wire.Error {
 	case named && (err != nil || got != name):
 		return mismatch(wire.HeaderName)
 	}
-	if ex.msg.Method != wire.MethodToolsCall {
+	if ex.msg.Method != mcp.MethodToolsCall {
 		return nil
 	}
 	return checkParams(s.toolDef(ex.p.Name), ex, mismatch)
 }
 
-func checkParams(def []byte, ex *exchange, mismatch func(string) *wire.Error) *wire.Error {
+func checkParams(def []byte, ex *exchange, mismatch func(string) *mcp.Error) *mcp.Error {
 	schema, _ := jsonx.Get(def, "inputSchema")
 	params, err := wire.HeaderParams(schema)
 	if err != nil {
@@ -211,7 +212,7 @@ func sameNumber(a, b string) bool {
 
 // postLegacy serves a message of the legacy era: it belongs to a session, and the
 // work goes on when the client hangs up.
-func (s *Server) postLegacy(w http.ResponseWriter, r *http.Request, msg wire.Message) {
+func (s *Server) postLegacy(w http.ResponseWriter, r *http.Request, msg mcp.Message) {
 	version := r.Header.Get(wire.HeaderVersion)
 	_, probe := s.sw.get("silent-probe")
 	if version != "" && !slices.Contains(s.opts.Versions, version) && !probe {
@@ -228,12 +229,12 @@ func (s *Server) postLegacy(w http.ResponseWriter, r *http.Request, msg wire.Mes
 	if s.holds(r, msg) {
 		return
 	}
-	if msg.Kind() != wire.Request {
+	if msg.Kind() != mcp.KindRequest {
 		s.receive(sess, msg, r.Header)
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if sess.id != "" && msg.Method == wire.MethodInitialize {
+	if sess.id != "" && msg.Method == mcp.MethodInitialize {
 		w.Header().Set(wire.HeaderSession, sess.id)
 		if v, ok := s.sw.fire("big-session-id", msg.Method); ok {
 			w.Header().Set(wire.HeaderSession, strings.Repeat("s", v.number(64)<<10))
@@ -246,7 +247,7 @@ func (s *Server) postLegacy(w http.ResponseWriter, r *http.Request, msg wire.Mes
 }
 
 // legacySession finds or makes the session of a message.
-func (s *Server) legacySession(r *http.Request, msg wire.Message) (*session, int) {
+func (s *Server) legacySession(r *http.Request, msg mcp.Message) (*session, int) {
 	_, stateless := s.sw.get("no-session")
 	id := r.Header.Get(wire.HeaderSession)
 	switch {
@@ -254,9 +255,9 @@ func (s *Server) legacySession(r *http.Request, msg wire.Message) (*session, int
 		sess := s.open(s.ctx, "http", false)
 		sess.version, sess.caps, sess.ready = r.Header.Get(wire.HeaderVersion), []byte("{}"), true
 		return sess, 0
-	case msg.Method == wire.MethodInitialize && len(s.legacyVersions()) > 0:
+	case msg.Method == mcp.MethodInitialize && len(s.legacyVersions()) > 0:
 		return s.open(s.ctx, "http", true), 0
-	case id == "" && (msg.Method == wire.MethodDiscover || len(s.legacyVersions()) == 0):
+	case id == "" && (msg.Method == mcp.MethodDiscover || len(s.legacyVersions()) == 0):
 		return s.open(s.ctx, "http", false), 0
 	case id == "":
 		return nil, http.StatusBadRequest
@@ -265,7 +266,7 @@ func (s *Server) legacySession(r *http.Request, msg wire.Message) (*session, int
 	if sess == nil {
 		return nil, http.StatusNotFound
 	}
-	if v, ok := s.sw.fire("session-lost", msg.Method); ok && msg.Kind() == wire.Request && sess.count() > v.number(1) {
+	if v, ok := s.sw.fire("session-lost", msg.Method); ok && msg.Kind() == mcp.KindRequest && sess.count() > v.number(1) {
 		s.note(sess, Entry{Event: EventFault, Name: "session-lost"})
 		s.drop(sess)
 		return nil, http.StatusNotFound

@@ -11,6 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // post sends one message as a careful client does and returns status, headers and
@@ -36,8 +37,8 @@ func open(ctx context.Context, hc *http.Client, url, body string, header ...stri
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	if _, modern := jsonx.Path([]byte(body), "params", "_meta", wire.MetaVersion); modern {
-		req.Header.Set(wire.HeaderVersion, wire.V20260728)
+	if _, modern := jsonx.Path([]byte(body), "params", "_meta", mcp.MetaVersion); modern {
+		req.Header.Set(wire.HeaderVersion, mcp.V20260728)
 		req.Header.Set(wire.HeaderMethod, jsonx.GetText([]byte(body), "method"))
 		params, _ := jsonx.Get([]byte(body), "params")
 		if name := jsonx.GetText(params, "name"); name != "" {
@@ -100,7 +101,7 @@ func TestModernStatuses(t *testing.T) {
 }
 
 func TestModernRefusesGet(t *testing.T) {
-	url, hc := serveHTTP(t, New(&Options{Versions: []string{wire.V20260728}}))
+	url, hc := serveHTTP(t, New(&Options{Versions: []string{mcp.V20260728}}))
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		req, _ := http.NewRequestWithContext(t.Context(), method, url+"/mcp", nil)
 		res, err := hc.Do(req)
@@ -118,7 +119,7 @@ func TestModernRefusesGet(t *testing.T) {
 }
 
 func TestLegacySession(t *testing.T) {
-	s := New(&Options{Versions: []string{wire.V20251125}})
+	s := New(&Options{Versions: []string{mcp.V20251125}})
 	base, hc := serveHTTP(t, s)
 	url := base + "/mcp"
 	if status, _, body := post(t, hc, url, discover); status != 400 || strings.Contains(body, "jsonrpc") {
@@ -154,7 +155,7 @@ func TestInputRequired(t *testing.T) {
 	_, _, body := post(t, hc, base+"/mcp", ask)
 	result, _ := jsonx.Get([]byte(body), "result")
 	state, _ := jsonx.Get(result, "requestState")
-	if wire.ResultType(result) != wire.ResultInputRequired || len(state) < 10 {
+	if mcp.ResultType(result) != mcp.ResultInputRequired || len(state) < 10 {
 		t.Fatalf("first round = %s", body)
 	}
 	retry := func(state string) string {

@@ -7,12 +7,12 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // listen is one open subscriptions/listen request.
 type listen struct {
-	id    wire.ID
+	id    mcp.ID
 	out   sink
 	kinds []string // notification methods that were asked for
 	uris  []string
@@ -30,7 +30,7 @@ type listen struct {
 func (s *Server) listen(ctx context.Context, ex *exchange) ([]byte, error) {
 	wanted, _ := jsonx.Get(ex.msg.Params, "notifications")
 	if jsonx.TypeOf(wanted) != "object" {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "params lack notifications")
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "params lack notifications")
 	}
 	l := &listen{id: ex.msg.ID, out: ex.out, left: -1, drop: make(chan struct{}), over: make(chan struct{})}
 	l.read(wanted)
@@ -41,7 +41,7 @@ func (s *Server) listen(ctx context.Context, ex *exchange) ([]byte, error) {
 	l.mu.Lock()
 	s.setListen(l, true)
 	defer s.setListen(l, false)
-	_ = l.out.send(notification(wire.MethodNotifyListenOK, l.tag(jsonx.Set(nil, "notifications", wanted))), false)
+	_ = l.out.send(notification(mcp.MethodNotifyListenOK, l.tag(jsonx.Set(nil, "notifications", wanted))), false)
 	if l.left == 0 {
 		close(l.drop)
 	}
@@ -68,9 +68,9 @@ func (l *listen) read(wanted []byte) {
 			}
 		case string(m.Value) == "true":
 			l.kinds = append(l.kinds, map[string]string{
-				"toolsListChanged":     wire.MethodNotifyTools,
-				"promptsListChanged":   wire.MethodNotifyPrompts,
-				"resourcesListChanged": wire.MethodNotifyRes,
+				"toolsListChanged":     mcp.MethodNotifyTools,
+				"promptsListChanged":   mcp.MethodNotifyPrompts,
+				"resourcesListChanged": mcp.MethodNotifyRes,
 			}[key])
 		}
 	}
@@ -78,11 +78,11 @@ func (l *listen) read(wanted []byte) {
 
 // tag adds the subscription id that tells streams apart on stdio.
 func (l *listen) tag(params []byte) []byte {
-	return jsonx.Set(params, "_meta", fmt.Appendf(nil, `{%q:%s}`, wire.MetaSubscription, l.id))
+	return jsonx.Set(params, "_meta", fmt.Appendf(nil, `{%q:%s}`, mcp.MetaSubscription, l.id))
 }
 
 func (l *listen) notify(method, uri string, params []byte) {
-	if !slices.Contains(l.kinds, method) && !(method == wire.MethodNotifyUpdated && slices.Contains(l.uris, uri)) {
+	if !slices.Contains(l.kinds, method) && !(method == mcp.MethodNotifyUpdated && slices.Contains(l.uris, uri)) {
 		return
 	}
 	l.mu.Lock()

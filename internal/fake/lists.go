@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // page answers a list request with the page its cursor asks for.
@@ -21,7 +21,7 @@ func (s *Server) page(ex *exchange, key string, defs [][]byte) ([]byte, error) {
 		text, _ := jsonx.Text(ex.p.Cursor)
 		n, err := strconv.Atoi(strings.TrimPrefix(text, "after-"))
 		if err != nil || n < 0 || n > len(defs) {
-			return nil, wire.Errorf(wire.CodeInvalidParams, "unknown cursor %s", ex.p.Cursor)
+			return nil, mcp.Errorf(mcp.CodeInvalidParams, "unknown cursor %s", ex.p.Cursor)
 		}
 		from = n
 	}
@@ -187,7 +187,7 @@ func (s *Server) change() {
 	s.mu.Lock()
 	s.changes++
 	s.mu.Unlock()
-	s.broadcast(wire.MethodNotifyTools, nil)
+	s.broadcast(mcp.MethodNotifyTools, nil)
 }
 
 // InvalidHeaderTools returns definitions whose x-mcp-header annotations make them

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // dispatch makes the result of a request.
@@ -18,44 +18,44 @@ func (s *Server) dispatch(ctx context.Context, ex *exchange) ([]byte, error) {
 		}
 	}
 	switch method := ex.msg.Method; {
-	case method == wire.MethodDiscover && ex.modern:
+	case method == mcp.MethodDiscover && ex.modern:
 		return s.discover(ex), nil
-	case method == wire.MethodListen && ex.modern:
+	case method == mcp.MethodListen && ex.modern:
 		return s.listen(ctx, ex)
-	case method == wire.MethodToolsList:
+	case method == mcp.MethodToolsList:
 		return s.listTools(ex)
-	case method == wire.MethodToolsCall:
+	case method == mcp.MethodToolsCall:
 		return s.call(ctx, ex)
-	case method == wire.MethodPromptsList:
+	case method == mcp.MethodPromptsList:
 		return s.page(ex, "prompts", promptDefs(s.opts.Prompts))
-	case method == wire.MethodPromptsGet:
+	case method == mcp.MethodPromptsGet:
 		return s.getPrompt(ex)
-	case method == wire.MethodResourcesList:
+	case method == mcp.MethodResourcesList:
 		return s.page(ex, "resources", resourceDefs(s.opts.Resources))
-	case method == wire.MethodTemplatesList:
+	case method == mcp.MethodTemplatesList:
 		return s.page(ex, "resourceTemplates", s.templateDefs())
-	case method == wire.MethodResourcesRead:
+	case method == mcp.MethodResourcesRead:
 		return s.readResource(ex)
-	case method == wire.MethodComplete:
+	case method == mcp.MethodComplete:
 		return []byte(`{"completion":{"values":["alpha","beta"],"total":2,"hasMore":false}}`), nil
 	}
-	return nil, wire.Errorf(wire.CodeMethodNotFound, "method %s not found", ex.msg.Method)
+	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "method %s not found", ex.msg.Method)
 }
 
 // legacyOnly answers the methods that the modern era removed.
 func (s *Server) legacyOnly(ex *exchange) ([]byte, bool) {
 	switch ex.msg.Method {
-	case wire.MethodInitialize:
+	case mcp.MethodInitialize:
 		return s.initialize(ex), true
-	case wire.MethodPing, wire.MethodSetLevel:
+	case mcp.MethodPing, mcp.MethodSetLevel:
 		return []byte(`{}`), true
-	case wire.MethodSubscribe, wire.MethodUnsubscribe:
+	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		ex.sess.mu.Lock()
 		defer ex.sess.mu.Unlock()
 		if ex.sess.subscribed == nil {
 			ex.sess.subscribed = map[string]bool{}
 		}
-		ex.sess.subscribed[ex.p.URI] = ex.msg.Method == wire.MethodSubscribe
+		ex.sess.subscribed[ex.p.URI] = ex.msg.Method == mcp.MethodSubscribe
 		return []byte(`{}`), true
 	}
 	return nil, false
@@ -123,7 +123,7 @@ func (s *Server) getPrompt(ex *exchange) ([]byte, error) {
 			return p.Result, nil
 		}
 	}
-	return nil, wire.Errorf(wire.CodeInvalidParams, "unknown prompt %q", ex.p.Name)
+	return nil, mcp.Errorf(mcp.CodeInvalidParams, "unknown prompt %q", ex.p.Name)
 }
 
 func (s *Server) readResource(ex *exchange) ([]byte, error) {
@@ -132,11 +132,11 @@ func (s *Server) readResource(ex *exchange) ([]byte, error) {
 			return s.fresh(ex, r.Result), nil
 		}
 	}
-	code := int64(wire.CodeResourceNotFound)
+	code := int64(mcp.CodeResourceNotFound)
 	if ex.modern {
-		code = wire.CodeInvalidParams
+		code = mcp.CodeInvalidParams
 	}
-	err := wire.Errorf(code, "resource not found")
+	err := mcp.Errorf(code, "resource not found")
 	err.Data, _ = json.Marshal(map[string]string{"uri": ex.p.URI})
 	return nil, err
 }

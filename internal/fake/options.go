@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // Options say what a Server offers and how it misbehaves. The zero value is a
@@ -39,7 +39,7 @@ type Tool struct {
 	Handle Handler
 }
 
-// Handler answers a call with a raw result. A *wire.Error becomes a JSON-RPC
+// Handler answers a call with a raw result. A *mcp.Error becomes a JSON-RPC
 // error, any other error a result with isError.
 type Handler func(ctx context.Context, c *Call) ([]byte, error)
 
@@ -85,7 +85,7 @@ func New(o *Options) *Server {
 		s.opts.Name = "fake"
 	}
 	if s.opts.Versions == nil {
-		s.opts.Versions = wire.Versions()
+		s.opts.Versions = mcp.Versions()
 	}
 	if s.opts.Stderr == nil {
 		s.opts.Stderr = io.Discard
@@ -155,12 +155,12 @@ func (s *Server) SetTools(tools []Tool) {
 	s.mu.Lock()
 	s.tools = slices.Clone(tools)
 	s.mu.Unlock()
-	s.broadcast(wire.MethodNotifyTools, nil)
+	s.broadcast(mcp.MethodNotifyTools, nil)
 }
 
 // Touch tells every client that subscribed to a resource that it changed.
 func (s *Server) Touch(uri string) {
-	s.broadcast(wire.MethodNotifyUpdated, jsonx.Set(nil, "uri", jsonx.Quote(uri)))
+	s.broadcast(mcp.MethodNotifyUpdated, jsonx.Set(nil, "uri", jsonx.Quote(uri)))
 }
 
 // EndListens ends all subscriptions/listen requests with a result, as a server
@@ -179,7 +179,7 @@ func (s *Server) LoseSessions() {
 }
 
 func (s *Server) legacyVersions() []string {
-	return slices.DeleteFunc(slices.Clone(s.opts.Versions), wire.Modern)
+	return slices.DeleteFunc(slices.Clone(s.opts.Versions), mcp.Stateless)
 }
 
 // speaksModern reports whether requests of the modern era are served. Servers that
@@ -190,7 +190,7 @@ func (s *Server) speaksModern() bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(s.opts.Versions, wire.Modern)
+	return slices.ContainsFunc(s.opts.Versions, mcp.Stateless)
 }
 
 // newestLegacy is the version offered to a client that asks for an unknown one.
@@ -219,7 +219,7 @@ func (s *Server) session(id string) *session {
 
 // open makes a session. One with an id can be found again until it is dropped.
 func (s *Server) open(parent context.Context, transport string, lasting bool) *session {
-	sess := &session{srv: s, transport: transport, asks: map[wire.ID]chan wire.Message{}, calls: map[wire.ID]context.CancelCauseFunc{}, streams: map[string]*stream{}}
+	sess := &session{srv: s, transport: transport, asks: map[mcp.ID]chan mcp.Message{}, calls: map[mcp.ID]context.CancelCauseFunc{}, streams: map[string]*stream{}}
 	sess.ctx, sess.cancel = context.WithCancelCause(parent)
 	s.mu.Lock()
 	defer s.mu.Unlock()

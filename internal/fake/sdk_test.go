@@ -6,18 +6,18 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // TestOfficialClient holds a plain conversation with the official client in every
 // revision over every transport, so that the fake is known to be right before it
 // is made wrong.
 func TestOfficialClient(t *testing.T) {
-	for _, version := range wire.Versions() {
+	for _, version := range mcp.Versions() {
 		for _, transport := range []string{"stdio", "http", "http-sse", "sse"} {
-			if transport == "sse" && wire.Modern(version) {
+			if transport == "sse" && mcp.Stateless(version) {
 				continue
 			}
 			t.Run(version+"/"+transport, func(t *testing.T) {
@@ -31,33 +31,33 @@ func TestOfficialClient(t *testing.T) {
 	}
 }
 
-func sdkTransport(t *testing.T, s *Server, kind string) mcp.Transport {
+func sdkTransport(t *testing.T, s *Server, kind string) sdk.Transport {
 	if kind == "stdio" {
 		inR, inW := io.Pipe()
 		outR, outW := io.Pipe()
 		go func() { _ = s.ServeStdio(context.Background(), inR, outW) }()
 		t.Cleanup(s.Close)
-		return &mcp.IOTransport{Reader: outR, Writer: inW}
+		return &sdk.IOTransport{Reader: outR, Writer: inW}
 	}
 	url, hc := serveHTTP(t, s)
 	hc = &http.Client{Transport: hc.Transport}
 	if kind == "sse" {
-		return &mcp.SSEClientTransport{Endpoint: url + "/sse", HTTPClient: hc}
+		return &sdk.SSEClientTransport{Endpoint: url + "/sse", HTTPClient: hc}
 	}
-	return &mcp.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: hc}
+	return &sdk.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: hc}
 }
 
-func converse(t *testing.T, s *Server, tr mcp.Transport, version string) {
+func converse(t *testing.T, s *Server, tr sdk.Transport, version string) {
 	ctx := testContext(t)
-	progress, changed := make(chan *mcp.ProgressNotificationParams, 16), make(chan struct{}, 4)
-	client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{
-		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}, nil
+	progress, changed := make(chan *sdk.ProgressNotificationParams, 16), make(chan struct{}, 4)
+	client := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, &sdk.ClientOptions{
+		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}, nil
 		},
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params },
-		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { progress <- r.Params },
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { changed <- struct{}{} },
 	})
-	cs, err := client.Connect(ctx, tr, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	cs, err := client.Connect(ctx, tr, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func converse(t *testing.T, s *Server, tr mcp.Transport, version string) {
 	}
 	call := func(name string, args map[string]any, token any) string {
 		t.Helper()
-		p := &mcp.CallToolParams{Name: name, Arguments: args}
+		p := &sdk.CallToolParams{Name: name, Arguments: args}
 		if token != nil {
 			p.SetProgressToken(token)
 		}
@@ -85,7 +85,7 @@ func converse(t *testing.T, s *Server, tr mcp.Transport, version string) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		return res.Content[0].(*mcp.TextContent).Text
+		return res.Content[0].(*sdk.TextContent).Text
 	}
 	if got := call("add", map[string]any{"a": 2, "b": 3}, nil); got != "5" {
 		t.Errorf("add = %q", got)
@@ -100,10 +100,10 @@ func converse(t *testing.T, s *Server, tr mcp.Transport, version string) {
 		t.Errorf("ask = %s, want %s", got, want)
 	}
 	call("region", map[string]any{"region": "żółć", "shard": 7}, nil)
-	if _, err := cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: "fake://readme"}); err != nil {
+	if _, err := cs.ReadResource(ctx, &sdk.ReadResourceParams{URI: "fake://readme"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := cs.GetPrompt(ctx, &mcp.GetPromptParams{Name: "greet"}); err != nil {
+	if _, err := cs.GetPrompt(ctx, &sdk.GetPromptParams{Name: "greet"}); err != nil {
 		t.Error(err)
 	}
 	waitForListener(t, ctx, s, version)
@@ -121,19 +121,19 @@ func converse(t *testing.T, s *Server, tr mcp.Transport, version string) {
 func waitForListener(t *testing.T, ctx context.Context, s *Server, version string) {
 	t.Helper()
 	_, err := s.ledger.WaitFor(ctx, func(e Entry) bool {
-		return e.Event == EventListening || e.Transport == "stdio" && !wire.Modern(version)
+		return e.Event == EventListening || e.Transport == "stdio" && !mcp.Stateless(version)
 	})
 	if err != nil {
 		t.Fatal("no stream to push to")
 	}
 }
 
-func cancelSlow(t *testing.T, ctx context.Context, s *Server, cs *mcp.ClientSession) {
+func cancelSlow(t *testing.T, ctx context.Context, s *Server, cs *sdk.ClientSession) {
 	t.Helper()
 	callCtx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		_, err := cs.CallTool(callCtx, &mcp.CallToolParams{Name: "slow", Arguments: map[string]any{"ms": 60000}})
+		_, err := cs.CallTool(callCtx, &sdk.CallToolParams{Name: "slow", Arguments: map[string]any{"ms": 60000}})
 		done <- err
 	}()
 	if _, err := s.ledger.WaitFor(ctx, func(e Entry) bool {

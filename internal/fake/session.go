@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 var (
@@ -37,8 +37,8 @@ type session struct {
 	requests   int        // for session-lost
 	served     int        // for crash-loop
 	lastAsk    int64
-	asks       map[wire.ID]chan wire.Message
-	calls      map[wire.ID]context.CancelCauseFunc
+	asks       map[mcp.ID]chan mcp.Message
+	calls      map[mcp.ID]context.CancelCauseFunc
 	push       sink // where messages go that belong to no request
 	lastStream int
 	streams    map[string]*stream // event streams that may be resumed
@@ -47,14 +47,14 @@ type session struct {
 
 // expect registers a request as soon as it is read, so that it can be cancelled by
 // its id even before it is served.
-func (sess *session) expect(id wire.ID) {
+func (sess *session) expect(id mcp.ID) {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	sess.calls[id] = func(error) { sess.calls[id] = nil }
 }
 
 // begin gives an expected request its context.
-func (sess *session) begin(ctx context.Context, id wire.ID) (context.Context, func()) {
+func (sess *session) begin(ctx context.Context, id mcp.ID) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	sess.mu.Lock()
 	if early, ok := sess.calls[id]; ok && early == nil {
@@ -70,7 +70,7 @@ func (sess *session) begin(ctx context.Context, id wire.ID) (context.Context, fu
 	}
 }
 
-func (sess *session) cancelCall(id wire.ID) {
+func (sess *session) cancelCall(id mcp.ID) {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	if cancel := sess.calls[id]; cancel != nil {
@@ -82,8 +82,8 @@ func (sess *session) cancelCall(id wire.ID) {
 func (sess *session) ask(ctx context.Context, out sink, method string, params []byte) ([]byte, error) {
 	sess.mu.Lock()
 	sess.lastAsk++
-	id := wire.IntID(sess.lastAsk)
-	answer := make(chan wire.Message, 1)
+	id := mcp.IntID(sess.lastAsk)
+	answer := make(chan mcp.Message, 1)
 	sess.asks[id] = answer
 	sess.mu.Unlock()
 	defer func() {
@@ -91,13 +91,13 @@ func (sess *session) ask(ctx context.Context, out sink, method string, params []
 		delete(sess.asks, id)
 		sess.mu.Unlock()
 	}()
-	if err := out.send(newFrame(wire.AppendRequest(nil, id, method, params)), false); err != nil {
+	if err := out.send(newFrame(mcp.AppendRequest(nil, id, method, params)), false); err != nil {
 		return nil, err
 	}
 	select {
 	case m := <-answer:
 		if m.Error != nil {
-			return nil, fmt.Errorf("the client answered %s with an error: %w", method, wire.ParseError(m.Error))
+			return nil, fmt.Errorf("the client answered %s with an error: %w", method, mcp.ParseError(m.Error))
 		}
 		return m.Result, nil
 	case <-ctx.Done():
@@ -106,7 +106,7 @@ func (sess *session) ask(ctx context.Context, out sink, method string, params []
 }
 
 // answered hands the client's response to the question it answers.
-func (sess *session) answered(m wire.Message) {
+func (sess *session) answered(m mcp.Message) {
 	sess.mu.Lock()
 	answer := sess.asks[m.ID]
 	delete(sess.asks, m.ID)

@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // SSEHandler serves the old HTTP+SSE transport: GET opens the stream and names the
@@ -68,7 +68,7 @@ func (s *Server) ssePost(w http.ResponseWriter, r *http.Request, id string) {
 	}
 	msg, bad := s.parse(sess, raw)
 	if bad != nil {
-		writeRPCError(w, http.StatusBadRequest, wire.ID{}, bad)
+		writeRPCError(w, http.StatusBadRequest, mcp.ID{}, bad)
 		return
 	}
 	if s.refuse(w, r, msg.Method) {
@@ -78,7 +78,7 @@ func (s *Server) ssePost(w http.ResponseWriter, r *http.Request, id string) {
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
-	if msg.Kind() != wire.Request {
+	if msg.Kind() != mcp.KindRequest {
 		s.receive(sess, msg, r.Header)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // maxLine is the longest line the fake reads.
@@ -99,8 +100,8 @@ func (s *Server) readLoop(sess *session, out *pipe, in io.Reader, wg *sync.WaitG
 		msg, bad := s.parse(sess, line)
 		switch {
 		case bad != nil:
-			_ = out.send(newFrame(wire.AppendError(nil, wire.ID{}, bad.JSON())), true)
-		case msg.Kind() != wire.Request:
+			_ = out.send(newFrame(mcp.AppendError(nil, mcp.ID{}, bad.JSON())), true)
+		case msg.Kind() != mcp.KindRequest:
 			s.receive(sess, msg, nil)
 		default:
 			ex := s.admit(sess, &pipeAnswer{pipe: out, method: msg.Method}, msg, nil)

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // stdioCase is a switch and what a client reads on stdio.
@@ -108,7 +108,7 @@ func stdioCases() []stdioCase {
 }
 
 func legacyList(id int) string {
-	return string(wire.AppendRequest(nil, wire.IntID(int64(id)), wire.MethodToolsList, nil))
+	return string(mcp.AppendRequest(nil, mcp.IntID(int64(id)), mcp.MethodToolsList, nil))
 }
 
 func TestSwitchesOnStdio(t *testing.T) {

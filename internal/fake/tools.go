@@ -12,6 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // DefaultTools returns the tools of a server that was given none.
@@ -78,7 +79,7 @@ func fail(_ context.Context, c *Call) ([]byte, error) {
 }
 
 func rpcError(_ context.Context, c *Call) ([]byte, error) {
-	return nil, wire.Errorf(int64(c.number("code", wire.CodeInternal)), "%s", c.text("message", "asked for"))
+	return nil, mcp.Errorf(int64(c.number("code", mcp.CodeInternal)), "%s", c.text("message", "asked for"))
 }
 
 func logs(_ context.Context, c *Call) ([]byte, error) {
@@ -127,7 +128,7 @@ func env(context.Context, *Call) ([]byte, error) {
 
 // urlNeeded is the way of revision 2025-11-25 to send a person to a URL.
 func urlNeeded(_ context.Context, c *Call) ([]byte, error) {
-	err := wire.Errorf(wire.CodeURLElicitation, "a person must visit a URL first")
+	err := mcp.Errorf(mcp.CodeURLElicitation, "a person must visit a URL first")
 	err.Data = fmt.Appendf(nil, `{"elicitations":[{"mode":"url","elicitationId":"el-1","url":%s,"message":"Please sign in"}]}`, jsonx.Quote(c.text("url", "https://example.com/sign-in")))
 	return nil, err
 }

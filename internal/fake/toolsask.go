@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // ask puts a form, or a URL when it was given one, before the person.
@@ -14,19 +14,19 @@ func ask(ctx context.Context, c *Call) ([]byte, error) {
 	params := fmt.Appendf(nil, `{"mode":"form","message":%s,"requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}`, message)
 	if url := c.text("url", ""); url != "" {
 		params = fmt.Appendf(nil, `{"mode":"url","message":%s,"url":%s,"elicitationId":"el-1"}`, message, jsonx.Quote(url))
-	} else if !c.Modern && c.Version < wire.V20251125 {
+	} else if !c.Modern && c.Version < mcp.V20251125 {
 		params = jsonx.Delete(params, "mode")
 	}
-	return c.question(ctx, "answer", wire.MethodElicit, params)
+	return c.question(ctx, "answer", mcp.MethodElicit, params)
 }
 
 func sample(ctx context.Context, c *Call) ([]byte, error) {
 	params := fmt.Appendf(nil, `{"messages":[{"role":"user","content":{"type":"text","text":%s}}],"maxTokens":100}`, jsonx.Quote(c.text("prompt", "Say something.")))
-	return c.question(ctx, "sample", wire.MethodSample, params)
+	return c.question(ctx, "sample", mcp.MethodSample, params)
 }
 
 func roots(ctx context.Context, c *Call) ([]byte, error) {
-	return c.question(ctx, "roots", wire.MethodRoots, []byte(`{}`))
+	return c.question(ctx, "roots", mcp.MethodRoots, []byte(`{}`))
 }
 
 // question asks and returns what came back, as text and as it stands.

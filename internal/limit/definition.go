@@ -42,8 +42,8 @@ func definitionRows() []Row {
 		{"DefinitionValues", "server", "members and elements of one definition", DefinitionValues, "", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
 		{"NameSize", "server", "name of a tool or prompt", NameSize, "bytes", leftOut, "upstream.TestExcessiveDefinitionsAreLeftOut"},
 		{"URISize", "server", "URI of a resource or template", URISize, "bytes", leftOut, "upstream.TestLongAddressesAreLeftOut"},
-		{"CardBytes", "server", "size of a server card", CardBytes, "bytes", "the card is not used", "usher.TestCardIsBounded"},
-		{"CardTime", "server", "time to fetch a server card", CardTime, "", "the card is not used", "usher.TestCardIsBounded"},
+		{"CardBytes", "server", "size of a server card", CardBytes, "bytes", "the card is not used", "internal/app.TestCardIsBounded"},
+		{"CardTime", "server", "time to fetch a server card", CardTime, "", "the card is not used", "internal/app.TestCardIsBounded"},
 		{"CardTools", "server", "tools that a server card announces", CardTools, "", "further ones are counted and left out", "config.TestCardLists"},
 		{"CardRemotes", "server", "addresses that a server card names", CardRemotes, "", "further ones are left out", "config.TestCardLists"},
 		{"PinnedTools", "server", "tools pinned for one server", PinnedTools, "", "further tools are blocked: they have no pin", "policy.TestPinsOfOneServerAreLimited"},
@@ -54,6 +54,6 @@ func definitionRows() []Row {
 		{"RelistBurst", "server", "readings of a list that its notifications cause at once", RelistBurst, "", "further ones wait for their turn, and many notifications cause one", "surface.TestChangesAreReadAtALimitedRate"},
 		{"RelistInterval", "server", "time between further readings", RelistInterval, "", "notifications until then cause one reading", "surface.TestTurns"},
 		{"HeaderPathDepth", "server", "depth of an argument that is mirrored in a header", HeaderPathDepth, "", "the tool is left out of the list", "internal/wire.TestHeaderPathsAreLimited"},
-		{"MethodSize", "client", "name of a method", MethodSize, "bytes", "the request is refused: method not found", "internal/wire.TestCheckMethod"},
+		{"MethodSize", "client", "name of a method", MethodSize, "bytes", "the request is refused: method not found", "mcp.TestCheckMethod"},
 	}
 }

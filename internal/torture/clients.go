@@ -17,9 +17,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 )
 
@@ -155,7 +155,7 @@ func (t *trial) newGateway() (g *gatewayProcess, err error) {
 
 // mint makes a token of a principal. The command needs a person, who may not be here.
 func mint(h *home, principal string) (string, error) {
-	host, err := usher.Open(h.t.ctx, &usher.Options{Load: config.LoadOptions{System: config.System{
+	host, err := app.Open(h.t.ctx, &app.Options{Load: config.LoadOptions{System: config.System{
 		Home: h.dir, Workdir: h.dir, LookupEnv: func(name string) (string, bool) { return h.dir, name == "USHER_HOME" },
 	}}})
 	if err != nil {

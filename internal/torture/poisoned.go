@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -134,8 +134,8 @@ func (t *trial) poison(sw string, http bool) (config.Server, func(), error) {
 	args := []string{"fake", "--name", "bad"}
 	for _, one := range strings.Fields(sw) {
 		if one == "legacy" {
-			opt.Versions = []string{wire.NewestLegacy}
-			args = append(args, "--versions", wire.NewestLegacy)
+			opt.Versions = []string{mcp.LatestLegacy}
+			args = append(args, "--versions", mcp.LatestLegacy)
 			continue
 		}
 		opt.Switches = append(opt.Switches, one)
@@ -159,11 +159,11 @@ func (t *trial) poison(sw string, http bool) (config.Server, func(), error) {
 }
 
 // open makes a host with servers and nothing else.
-func (t *trial) open(servers []config.Server) (*usher.Host, error) {
+func (t *trial) open(servers []config.Server) (*app.App, error) {
 	for i := range servers {
 		servers[i] = servers[i].WithDefaults()
 	}
-	return usher.Open(t.ctx, &usher.Options{
+	return app.Open(t.ctx, &app.Options{
 		Config: &config.Config{Usher: config.DefaultSettings(), Servers: servers}, Store: vault.NewMemory(), Executable: t.exe,
 		Load: config.LoadOptions{System: config.System{Home: t.dir, Workdir: t.dir, LookupEnv: func(string) (string, bool) { return "", false }}},
 	})
@@ -190,8 +190,8 @@ func (t *trial) beside(urls []string, bad *config.Server, each int) (time.Durati
 		for range 2 {
 			victims.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = h.Call(ctx, "bad", "echo", []byte(`{"mark":"bad"}`), &usher.CallOptions{Answer: hesitate}) // it may do as it likes
-					pause(ctx, time.Millisecond)                                                                      // a refusal costs nothing: whoever spun on it would be the bad one
+					_, _ = h.Call(ctx, "bad", "echo", []byte(`{"mark":"bad"}`), &app.CallOptions{Answer: hesitate}) // it may do as it likes
+					pause(ctx, time.Millisecond)                                                                    // a refusal costs nothing: whoever spun on it would be the bad one
 				}
 			})
 		}
@@ -218,13 +218,13 @@ func (t *trial) beside(urls []string, bad *config.Server, each int) (time.Durati
 }
 
 // hesitate answers questions of a server as a person does who is not there.
-func hesitate(ctx context.Context, _ string, _ []byte) ([]byte, *wire.Error) {
+func hesitate(ctx context.Context, _ string, _ []byte) ([]byte, *mcp.Error) {
 	pause(ctx, time.Second)
 	return []byte(`{"action":"cancel"}`), nil
 }
 
 // healthy calls one server and checks the answers.
-func (t *trial) healthy(h *usher.Host, server string, n int) (took []time.Duration) {
+func (t *trial) healthy(h *app.App, server string, n int) (took []time.Duration) {
 	for i := 0; i < n+1 && t.ctx.Err() == nil; i++ {
 		mark := fmt.Sprintf("%s/%d", server, i)
 		begin := time.Now()

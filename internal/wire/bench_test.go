@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // toolCall is a modern tools/call of about size bytes, with the `_meta` that every
@@ -24,43 +25,9 @@ var sizes = []struct {
 	size int
 }{{"300B", 300}, {"64KB", 64 << 10}}
 
-func BenchmarkParse(b *testing.B) {
-	for _, s := range sizes {
-		raw := toolCall(s.size)
-		b.Run(s.name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(raw)))
-			for b.Loop() {
-				if _, err := Parse(raw); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkParseAndReadParams(b *testing.B) {
-	for _, s := range sizes {
-		raw := toolCall(s.size)
-		b.Run(s.name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(raw)))
-			for b.Loop() {
-				m, err := Parse(raw)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if p, bad := ReadParams(m.Params); bad != nil || p.Name == "" {
-					b.Fatal(bad)
-				}
-			}
-		})
-	}
-}
-
 func BenchmarkEditMeta(b *testing.B) {
 	for _, s := range sizes {
-		m, err := Parse(toolCall(s.size))
+		m, err := mcp.Parse(toolCall(s.size))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -69,8 +36,8 @@ func BenchmarkEditMeta(b *testing.B) {
 			b.SetBytes(int64(len(m.Params)))
 			for b.Loop() {
 				EditMeta(m.Params,
-					jsonx.Edit{Key: MetaProgress, Value: []byte("42")},
-					jsonx.Edit{Key: MetaClientCaps, Value: []byte(`{"elicitation":{}}`)})
+					jsonx.Edit{Key: mcp.MetaProgress, Value: []byte("42")},
+					jsonx.Edit{Key: mcp.MetaClientCaps, Value: []byte(`{"elicitation":{}}`)})
 			}
 		})
 	}
@@ -108,7 +75,7 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// again yields data for ever.
+// again yields data endlessly.
 type again struct {
 	data []byte
 	r    bytes.Reader

@@ -1,14 +1,7 @@
-// Package wire is the MCP envelope as raw JSON-RPC.
+// Package wire holds how MCP messages travel: the framing of lines ([Lines]) and
+// server-sent events ([Events]), HTTP headers and their encoding, WWW-Authenticate
+// challenges, and edits of `_meta` ([EditMeta]). All readers are limited in size.
 //
-// A message is read once ([Parse]): ids, method, params, result and error are cut
-// out as the bytes they are, case-sensitively, and an envelope that two readers
-// could understand differently (duplicate or case-variant members) is refused.
-// What is inside params and results stays untouched; [ReadParams] looks at the few
-// members a host must know, [EditMeta] splices `_meta`.
-//
-// The package also owns the names of the protocol (methods, versions, error codes,
-// `_meta` keys, headers), the header encoding, and the two framings: newline
-// delimited ([Lines]) and server-sent events ([Events]), both with bounds.
-//
-// It owns no connection and no goroutine.
+// The messages themselves are in package mcp. The package has no connections and no
+// goroutines.
 package wire

@@ -102,7 +102,7 @@ func (e *Events) set(ev *Event, name, value string) (started bool) {
 	case "id":
 		// The format refuses NUL. The other control characters could not be sent back
 		// in a header.
-		if strings.ContainsFunc(value, control) {
+		if strings.ContainsFunc(value, isControl) {
 			return false
 		}
 		e.lastID, ev.HasID = value, true
@@ -238,3 +238,5 @@ func AppendEvent(dst []byte, id string, message []byte) []byte {
 		message = message[i+1:]
 	}
 }
+
+func isControl(r rune) bool { return r < 0x20 || r == 0x7f }

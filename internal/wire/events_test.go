@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // allEvents reads to the end; an event that is too long shows as such a type.
@@ -130,7 +132,7 @@ func TestEventsTooLong(t *testing.T) {
 	if !errors.As(err, &long) || long.Limit != 50_000 || long.Size <= 50_000 {
 		t.Fatalf("got %v", err)
 	}
-	if id, kind := Peek(long.Prefix); id != IntID(42) || kind != Response {
+	if id, kind := mcp.Peek(long.Prefix); id != mcp.IntID(42) || kind != mcp.KindResponse {
 		t.Errorf("the prefix says %v, %v", id, kind)
 	}
 }
@@ -202,7 +204,7 @@ func readAll(in string, limit int) (out []Event) {
 			data, started = append(data, value), true
 		case name == "event":
 			ev.Type = value
-		case name == "id" && !strings.ContainsFunc(value, control):
+		case name == "id" && !strings.ContainsFunc(value, isControl):
 			lastID, ev.HasID, started = value, true, true
 		case name == "retry":
 			if ms, err := strconv.ParseUint(value, 10, 31); err == nil {

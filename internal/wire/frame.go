@@ -10,7 +10,7 @@ import (
 type TooLongError struct {
 	Limit  int64
 	Size   int64  // bytes seen so far, more than Limit
-	Prefix []byte // its first bytes, enough to [Peek] at the id in most messages
+	Prefix []byte // its first bytes, enough to [mcp.Peek] at the id in most messages
 }
 
 func (e *TooLongError) Error() string {

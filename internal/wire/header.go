@@ -12,6 +12,16 @@ const (
 	sentinelClose = "?="
 )
 
+// HTTP headers.
+const (
+	HeaderVersion     = "Mcp-Protocol-Version"
+	HeaderSession     = "Mcp-Session-Id"
+	HeaderMethod      = "Mcp-Method"
+	HeaderName        = "Mcp-Name"
+	HeaderParamPrefix = "Mcp-Param-"
+	HeaderLastEvent   = "Last-Event-Id"
+)
+
 // EncodeHeader returns s as a header value: as it is where HTTP can carry it, in
 // the base64 sentinel where it cannot (non-ASCII, control characters, space at an
 // end) or where it would be taken for a sentinel. A tab within is encoded, too:

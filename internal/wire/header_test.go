@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/base64"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -97,4 +98,13 @@ func FuzzHeader(f *testing.F) {
 			t.Fatalf("DecodeHeader(%q) = %q, which has another encoding", s, got)
 		}
 	})
+}
+
+// TestHeaderNames: http.Header is a map, so names must have the form its methods use.
+func TestHeaderNames(t *testing.T) {
+	for _, h := range []string{HeaderVersion, HeaderSession, HeaderMethod, HeaderName, HeaderParamPrefix + "X", HeaderLastEvent} {
+		if http.CanonicalHeaderKey(h) != h {
+			t.Errorf("%s is not canonical", h)
+		}
+	}
 }

@@ -202,7 +202,7 @@ func FuzzHeaderParams(f *testing.F) {
 			}
 			seen[lower] = true
 			v, ok := p.Value(args)
-			if strings.ContainsFunc(v, control) || !ok && v != "" {
+			if strings.ContainsFunc(v, isControl) || !ok && v != "" {
 				t.Fatalf("%q, %q: %q, %v", schema, args, v, ok)
 			}
 		}

@@ -34,7 +34,7 @@ func (l *Lines) Next() ([]byte, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		blank := len(trimSpace(line)) == 0
+		blank := len(bytes.Trim(line, " \t\r\n")) == 0
 		if !blank && (err == nil || jsonx.Valid(line) == nil) {
 			return line, nil
 		}

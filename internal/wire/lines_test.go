@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // allLines reads to the end; a line that is too long shows as its first bytes.
@@ -72,7 +74,7 @@ func TestLinesTooLong(t *testing.T) {
 	if !errors.As(err, &long) || long.Limit != 50_000 || long.Size <= 50_000 || len(long.Prefix) != prefixLen {
 		t.Fatalf("got %v", err)
 	}
-	if id, ok := PeekID(long.Prefix); !ok || id != IntID(42) {
+	if id, ok := mcp.PeekID(long.Prefix); !ok || id != mcp.IntID(42) {
 		t.Errorf("the id in the prefix is %v, %v", id, ok)
 	}
 	if line, err := l.Next(); string(line) != "next" || err != nil {
@@ -238,7 +240,7 @@ func FuzzLines(f *testing.F) {
 			switch {
 			case len(text) > int(limit):
 				want = append(want, "too long")
-			case len(trimSpace(text)) > 0 && (ended || jsonx.Valid(text) == nil):
+			case len(bytes.Trim(text, " \t\r\n")) > 0 && (ended || jsonx.Valid(text) == nil):
 				want = append(want, string(text))
 			}
 		}

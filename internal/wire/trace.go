@@ -1,6 +1,9 @@
 package wire
 
-import "github.com/usher-mcp/usher/internal/jsonx"
+import (
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/mcp"
+)
 
 // TraceMeta carries a trace context in the `_meta` of params, where the
 // specification has it; it is a carrier as the propagators of OpenTelemetry want one.
@@ -18,7 +21,9 @@ func (t *TraceMeta) Set(key, value string) {
 }
 
 // Keys are the members that may be there.
-func (t *TraceMeta) Keys() []string { return []string{MetaTraceParent, MetaTraceState, MetaBaggage} }
+func (t *TraceMeta) Keys() []string {
+	return []string{mcp.MetaTraceParent, mcp.MetaTraceState, mcp.MetaBaggage}
+}
 
 // Into returns params with the noted members in their `_meta`. A state that belongs
 // to another parent is taken out.
@@ -26,5 +31,5 @@ func (t *TraceMeta) Into(params []byte) []byte {
 	if len(t.edits) == 0 {
 		return params
 	}
-	return EditMeta(params, append([]jsonx.Edit{{Key: MetaTraceState}}, t.edits...)...)
+	return EditMeta(params, append([]jsonx.Edit{{Key: mcp.MetaTraceState}}, t.edits...)...)
 }

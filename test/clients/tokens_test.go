@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/test/need"
 	"github.com/usher-mcp/usher/vault"
@@ -57,7 +57,7 @@ func metaTool(t *testing.T, n int) string {
 	}
 	defer stop()
 	srv := config.Server{Name: "many", Transport: config.TransportHTTP, URL: url + "/mcp"}
-	h, err := usher.Open(t.Context(), &usher.Options{
+	h, err := app.Open(t.Context(), &app.Options{
 		Config: &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{srv.WithDefaults()}}, Store: vault.NewMemory(),
 		Load: config.LoadOptions{System: config.System{Home: t.TempDir(), Workdir: t.TempDir()}},
 	})
@@ -68,7 +68,7 @@ func metaTool(t *testing.T, n int) string {
 	if list, err := h.Tools(t.Context(), "many"); err != nil || len(list.Tools) != n {
 		t.Fatalf("%d tools, want %d: %v", len(list.Tools), n, err)
 	}
-	result, err := h.Surface().Meta().Do(t.Context(), surface.Agent{Version: wire.V20260728}, surface.Request{Method: wire.MethodToolsList})
+	result, err := h.Surface().Meta().Do(t.Context(), surface.Agent{Version: mcp.V20260728}, mcp.Request{Method: mcp.MethodToolsList})
 	if err != nil {
 		t.Fatal(err)
 	}

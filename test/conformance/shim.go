@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // startShim serves what target serves with the prefix of its names taken off, so
@@ -68,10 +69,10 @@ func inward(r *http.Request, prefix string) {
 	if err != nil {
 		return
 	}
-	m, err := wire.Parse(body)
+	m, err := mcp.Parse(body)
 	if err == nil {
 		switch m.Method {
-		case wire.MethodToolsCall, wire.MethodPromptsGet:
+		case mcp.MethodToolsCall, mcp.MethodPromptsGet:
 			raw, ok := jsonx.Get(m.Params, "name")
 			if name, _ := jsonx.Text(raw); !ok || ownTool(name) {
 				break
@@ -80,7 +81,7 @@ func inward(r *http.Request, prefix string) {
 			if name := r.Header.Get(wire.HeaderName); name != "" {
 				r.Header.Set(wire.HeaderName, prefix+strings.TrimSpace(name))
 			}
-		case wire.MethodComplete:
+		case mcp.MethodComplete:
 			if ref, ok := jsonx.Get(m.Params, "ref"); ok {
 				if raw, ok := jsonx.Get(ref, "name"); ok {
 					ref = jsonx.Set(ref, "name", prefixed(raw, prefix))

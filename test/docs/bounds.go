@@ -14,7 +14,7 @@ type bound struct {
 
 var bounds = []bound{
 	{"one message of a server", "config", "DefaultMaxMessageBytes", "", "the rest of it is thrown away and the call fails; `maxMessageBytes`"},
-	{"messages in a JSON-RPC batch", "internal/wire", "maxBatch", "", "the batch is refused"},
+	{"messages in a JSON-RPC batch", "mcp", "maxBatch", "", "the batch is refused"},
 	{"connecting", "config", "DefaultConnectTimeout", "", "`timeouts.connect`"},
 	{"listing", "config", "DefaultListTimeout", "", "`timeouts.list`"},
 	{"a call", "config", "DefaultCallTimeout", "", "`timeouts.call`, `usher call --timeout`"},

@@ -15,11 +15,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -89,7 +90,7 @@ func (s *server) ran(what string) {
 
 // world is a gateway with tokens in front of two servers.
 type world struct {
-	host     *usher.Host
+	host     *app.App
 	url      string
 	client   *http.Client
 	servers  map[string]*server
@@ -102,7 +103,7 @@ type world struct {
 func newWorld(t testing.TB, callers []caller, versions ...string) *world {
 	t.Helper()
 	if versions == nil {
-		versions = []string{wire.V20260728}
+		versions = []string{mcp.V20260728}
 	}
 	w := &world{servers: map[string]*server{}, tokens: map[string]string{}, invalid: map[string]bool{}}
 	cfg := &config.Config{Usher: config.DefaultSettings()}
@@ -119,7 +120,7 @@ func newWorld(t testing.TB, callers []caller, versions ...string) *world {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	h, err := usher.Open(t.Context(), &usher.Options{
+	h, err := app.Open(t.Context(), &app.Options{
 		Config: cfg, Store: store,
 		Load: config.LoadOptions{System: config.System{Home: home, Workdir: home, LookupEnv: func(name string) (string, bool) {
 			return home, name == "USHER_HOME"
@@ -178,12 +179,12 @@ func (w *world) mint(t testing.TB, c caller) {
 // post sends one request of the stateless protocol and returns all that comes back.
 func (w *world) post(t testing.TB, caller, path, method, name, params string) (status int, reply string) {
 	t.Helper()
-	meta := fmt.Sprintf(`"_meta":{%q:"2026-07-28",%q:{}}`, wire.MetaVersion, wire.MetaClientCaps)
+	meta := fmt.Sprintf(`"_meta":{%q:"2026-07-28",%q:{}}`, mcp.MetaVersion, mcp.MetaClientCaps)
 	if params != "" {
 		meta += ","
 	}
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, params)
-	head := map[string]string{wire.HeaderVersion: wire.Newest, wire.HeaderMethod: method}
+	head := map[string]string{wire.HeaderVersion: mcp.Latest, wire.HeaderMethod: method}
 	if name != "" {
 		head[wire.HeaderName] = name
 	}
@@ -193,7 +194,7 @@ func (w *world) post(t testing.TB, caller, path, method, name, params string) (s
 func (w *world) send(t testing.TB, caller, verb, path, body string, head map[string]string) (status int, reply string) {
 	t.Helper()
 	ctx := t.Context()
-	if strings.Contains(body, wire.MethodListen) && !w.invalid[caller] { // a stream does not end by itself
+	if strings.Contains(body, mcp.MethodListen) && !w.invalid[caller] { // a stream does not end by itself
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, 60*time.Millisecond)
 		defer stop()

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/auth"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -15,7 +15,7 @@ func TestLogoutLeavesNoNames(t *testing.T) {
 	w := newWorld(t, []caller{{name: "owner"}})
 	w.warm(t)
 	call := func(name string) string {
-		_, reply := w.post(t, "owner", "/direct/mcp", wire.MethodToolsCall, name, `"name":"`+name+`","arguments":{}`)
+		_, reply := w.post(t, "owner", "/direct/mcp", mcp.MethodToolsCall, name, `"name":"`+name+`","arguments":{}`)
 		return reply
 	}
 	if got := call("crm--work__read"); !strings.Contains(got, workToken) {

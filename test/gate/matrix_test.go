@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -114,32 +115,32 @@ func requests(e endpoint, method string) ([]request, bool) {
 	var out []request
 	add := func(name, params string) { out = append(out, request{name, params}) }
 	switch method {
-	case wire.MethodInitialize, wire.MethodDiscover, wire.MethodPing, wire.MethodToolsList, wire.MethodPromptsList,
-		wire.MethodResourcesList, wire.MethodTemplatesList:
+	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodToolsList, mcp.MethodPromptsList,
+		mcp.MethodResourcesList, mcp.MethodTemplatesList:
 		add("", "")
-	case wire.MethodSetLevel:
+	case mcp.MethodSetLevel:
 		add("", `"level":"debug"`)
-	case wire.MethodListen:
+	case mcp.MethodListen:
 		add("", `"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`)
 		for _, uri := range uris() {
 			add("", fmt.Sprintf(`"notifications":{"resourceSubscriptions":[%q]}`, uri))
 		}
-	case wire.MethodResourcesRead, wire.MethodSubscribe, wire.MethodUnsubscribe:
+	case mcp.MethodResourcesRead, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		for _, uri := range uris() {
 			add(uri, fmt.Sprintf(`"uri":%q`, uri))
 		}
-	case wire.MethodPromptsGet:
+	case mcp.MethodPromptsGet:
 		for _, name := range names(e, "greet") {
 			add(name, fmt.Sprintf(`"name":%q`, name))
 		}
-	case wire.MethodComplete:
+	case mcp.MethodComplete:
 		for _, name := range names(e, "greet") {
 			add("", fmt.Sprintf(`"ref":{"type":"ref/prompt","name":%q},"argument":{"name":"who","value":"a"}`, name))
 		}
 		for _, uri := range uris() {
 			add("", fmt.Sprintf(`"ref":{"type":"ref/resource","uri":%q},"argument":{"name":"who","value":"a"}`, uri))
 		}
-	case wire.MethodToolsCall:
+	case mcp.MethodToolsCall:
 		return calls(e), true
 	default:
 		return nil, false
@@ -236,13 +237,13 @@ func forbidden(c caller, e endpoint) []string {
 	return out
 }
 
-// methodsOf reads the requests of clients from internal/wire.
+// methodsOf reads the requests of clients from package mcp.
 func methodsOf(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	files, err := filepath.Glob("../../internal/wire/*.go")
+	files, err := filepath.Glob("../../mcp/*.go")
 	if err != nil || len(files) == 0 {
-		t.Fatal("no files of internal/wire", err)
+		t.Fatal("no files of package mcp", err)
 	}
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -258,7 +259,7 @@ func methodsOf(t *testing.T) []string {
 			return true
 		})
 	}
-	asked := []string{wire.MethodElicit, wire.MethodSample, wire.MethodRoots}
+	asked := []string{mcp.MethodElicit, mcp.MethodSample, mcp.MethodRoots}
 	return slices.DeleteFunc(out, func(m string) bool { return strings.HasPrefix(m, "notifications/") || slices.Contains(asked, m) })
 }
 
@@ -278,7 +279,7 @@ func TestMatrix(t *testing.T) {
 		}{
 			"cold":        {},
 			"warm":        {warm: true},
-			"warm legacy": {warm: true, versions: []string{wire.V20251125, wire.V20250618}},
+			"warm legacy": {warm: true, versions: []string{mcp.V20251125, mcp.V20250618}},
 		} {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -294,7 +295,7 @@ func TestMatrix(t *testing.T) {
 
 // warm has the owner list everything, so that all of it is known.
 func (w *world) warm(t *testing.T) {
-	for _, method := range []string{wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList} {
+	for _, method := range []string{mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList} {
 		// A list does not wait for a slow server; the next one has it.
 		for deadline := time.Now().Add(30 * time.Second); ; {
 			status, reply := w.post(t, "owner", "/direct/mcp", method, "", "")
@@ -362,7 +363,7 @@ func exists(c caller, server string) bool {
 func (w *world) both(t *testing.T, c caller, e endpoint, method string, r request) map[string]string {
 	out := map[string]string{}
 	_, out["stateless"] = w.post(t, c.name, e.path, method, r.name, r.params)
-	if method == wire.MethodListen || method == wire.MethodDiscover {
+	if method == mcp.MethodListen || method == mcp.MethodDiscover {
 		return out
 	}
 	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
@@ -372,7 +373,7 @@ func (w *world) both(t *testing.T, c caller, e endpoint, method string, r reques
 	if session == "" {
 		return out
 	}
-	in := map[string]string{wire.HeaderSession: session, wire.HeaderVersion: wire.V20251125}
+	in := map[string]string{wire.HeaderSession: session, wire.HeaderVersion: mcp.V20251125}
 	_, out["session"] = w.send(t, c.name, http.MethodPost, e.path, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":{%s}}`, method, r.params), in)
 	w.send(t, c.name, http.MethodDelete, e.path, "", in)
 	return out

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/test/need"
 )
@@ -212,7 +212,7 @@ func (w *run) gone(rt *rapid.T, sc scene, r *reply) bool {
 	own := strings.Split(sc.at.path, "/")[2]
 	never := label("zzz999", sc.at.account)
 	twin := place{path: strings.Replace(sc.at.path, own, never, 1)}
-	w.same(rt, sc, r, own, w.lab.send(rt, w.lab.tokens[sc.name].text, twin, nil, wire.MethodPing, "", ""), never)
+	w.same(rt, sc, r, own, w.lab.send(rt, w.lab.tokens[sc.name].text, twin, nil, mcp.MethodPing, "", ""), never)
 	w.recorded(rt, sc, hidden, spot{sc.at.server, sc.at.account}, policy.OutcomeDenied)
 	return true
 }
@@ -363,7 +363,7 @@ func (w *run) revoke(rt *rapid.T) {
 		if s.client.name != c.name {
 			return false
 		}
-		if r := w.lab.send(rt, w.lab.tokens[c.name].text, s.at, s, wire.MethodToolsList, "", ""); r.status != 404 {
+		if r := w.lab.send(rt, w.lab.tokens[c.name].text, s.at, s, mcp.MethodToolsList, "", ""); r.status != 404 {
 			rt.Fatalf("the session of a revoked token is there for another: %d %s", r.status, r.raw)
 		}
 		return true
@@ -383,7 +383,7 @@ func (w *run) revoked(rt *rapid.T) {
 	}
 	token := rapid.SampledFrom(w.lab.dead).Draw(rt, "token")
 	at := rapid.SampledFrom(places).Draw(rt, "place")
-	if r := w.lab.send(rt, token, at, nil, wire.MethodToolsList, "", ""); r.status != 401 || strings.Contains(r.raw, "CANARY") {
+	if r := w.lab.send(rt, token, at, nil, mcp.MethodToolsList, "", ""); r.status != 401 || strings.Contains(r.raw, "CANARY") {
 		rt.Fatalf("a revoked token at %s: %d %s", at.path, r.status, r.raw)
 	}
 }

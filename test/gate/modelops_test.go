@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -93,7 +94,7 @@ func (w *run) refusal(rt *rapid.T, sc scene, n demand, tool string, r *reply) {
 func (w *run) list(rt *rapid.T) {
 	sc := w.scene(rt)
 	what := rapid.SampledFrom([]string{"tools", "prompts", "resources", "resourceTemplates"}).Draw(rt, "list")
-	method := map[string]string{"tools": wire.MethodToolsList, "prompts": wire.MethodPromptsList, "resources": wire.MethodResourcesList, "resourceTemplates": wire.MethodTemplatesList}[what]
+	method := map[string]string{"tools": mcp.MethodToolsList, "prompts": mcp.MethodPromptsList, "resources": mcp.MethodResourcesList, "resourceTemplates": mcp.MethodTemplatesList}[what]
 	w.lab.take()
 	r := w.ask(rt, sc, method, "", "")
 	if w.gone(rt, sc, r) {
@@ -180,9 +181,9 @@ func (w *run) call(rt *rapid.T) {
 		case "meta":
 			return w.act(rt, sc, "call", s.String(), tool)
 		case "joined":
-			return w.ask(rt, sc, wire.MethodToolsCall, s.shown(tool), fmt.Sprintf(`"name":%q,"arguments":{}`, s.shown(tool)))
+			return w.ask(rt, sc, mcp.MethodToolsCall, s.shown(tool), fmt.Sprintf(`"name":%q,"arguments":{}`, s.shown(tool)))
 		}
-		return w.ask(rt, sc, wire.MethodToolsCall, tool, fmt.Sprintf(`"name":%q,"arguments":{}`, tool))
+		return w.ask(rt, sc, mcp.MethodToolsCall, tool, fmt.Sprintf(`"name":%q,"arguments":{}`, tool))
 	}
 	w.lab.take()
 	r := send(s, tool)
@@ -225,18 +226,18 @@ func (w *run) neverWas(rt *rapid.T, sc scene, s spot, tool string, r *reply, sen
 
 // act uses the tool of the meta surface.
 func (w *run) act(rt *rapid.T, sc scene, action, server, tool string) *reply {
-	return w.ask(rt, sc, wire.MethodToolsCall, "mcp", fmt.Sprintf(`"name":"mcp","arguments":{"action":%q,"server":%q,"tool":%q,"query":"canary","limit":50}`, action, server, tool))
+	return w.ask(rt, sc, mcp.MethodToolsCall, "mcp", fmt.Sprintf(`"name":"mcp","arguments":{"action":%q,"server":%q,"tool":%q,"query":"canary","limit":50}`, action, server, tool))
 }
 
 func (w *run) prompt(rt *rapid.T) {
 	w.usePrompt(rt, func(sc scene, name string) *reply {
-		return w.ask(rt, sc, wire.MethodPromptsGet, name, fmt.Sprintf(`"name":%q`, name))
+		return w.ask(rt, sc, mcp.MethodPromptsGet, name, fmt.Sprintf(`"name":%q`, name))
 	}, func(s spot) string { return canary(s.server, "prompt-result") }, true)
 }
 
 func (w *run) complete(rt *rapid.T) {
 	w.usePrompt(rt, func(sc scene, name string) *reply {
-		return w.ask(rt, sc, wire.MethodComplete, "", fmt.Sprintf(`"ref":{"type":"ref/prompt","name":%q},"argument":{"name":"who","value":"a"}`, name))
+		return w.ask(rt, sc, mcp.MethodComplete, "", fmt.Sprintf(`"ref":{"type":"ref/prompt","name":%q},"argument":{"name":"who","value":"a"}`, name))
 	}, func(spot) string { return "alpha" }, false)
 }
 
@@ -286,7 +287,7 @@ func (w *run) address(rt *rapid.T) string {
 }
 
 func (w *run) read(rt *rapid.T) {
-	w.useResource(rt, w.scene(rt), wire.MethodResourcesRead)
+	w.useResource(rt, w.scene(rt), mcp.MethodResourcesRead)
 }
 
 // subscribe subscribes in a session, and lets go again.
@@ -296,8 +297,8 @@ func (w *run) subscribe(rt *rapid.T) {
 		w.open(rt)
 		return
 	}
-	uri := w.useResource(rt, sc, wire.MethodSubscribe)
-	w.ask(rt, sc, wire.MethodUnsubscribe, uri, fmt.Sprintf(`"uri":%q`, uri))
+	uri := w.useResource(rt, sc, mcp.MethodSubscribe)
+	w.ask(rt, sc, mcp.MethodUnsubscribe, uri, fmt.Sprintf(`"uri":%q`, uri))
 }
 
 func (w *run) useResource(rt *rapid.T, sc scene, method string) (uri string) {
@@ -328,7 +329,7 @@ func (w *run) useResource(rt *rapid.T, sc scene, method string) (uri string) {
 func (w *run) resource(rt *rapid.T, sc scene, method string, s spot, uri string, r *reply) {
 	has := slices.Contains(urisOf(s.server), uri)
 	switch {
-	case method == wire.MethodSubscribe:
+	case method == mcp.MethodSubscribe:
 		if r.failed() {
 			rt.Fatalf("%s: no subscription to %s of %s: %s", sc, uri, s, r.raw)
 		}
@@ -343,7 +344,7 @@ func (w *run) joinedResource(rt *rapid.T, sc scene, method, uri string, r *reply
 	to, rest := w.st.route(sc.client, sc.at, uri)
 	visible := w.st.wholes(sc.client, sc.at)
 	// An address leads to the server that had it alone, until the view is made again.
-	first := len(to) > 1 && (method == wire.MethodSubscribe || slices.ContainsFunc(to, func(s spot) bool {
+	first := len(to) > 1 && (method == mcp.MethodSubscribe || slices.ContainsFunc(to, func(s spot) bool {
 		return strings.Contains(r.raw, canary(s.server, "resource-result"))
 	}))
 	if len(to) == 1 {
@@ -509,7 +510,7 @@ func (w *run) login(rt *rapid.T) {
 		if sc.at.kind == "meta" {
 			return w.act(rt, sc, "login", s.String(), "")
 		}
-		return w.ask(rt, sc, wire.MethodToolsCall, "login", fmt.Sprintf(`"name":"login","arguments":{"server":%q}`, s))
+		return w.ask(rt, sc, mcp.MethodToolsCall, "login", fmt.Sprintf(`"name":"login","arguments":{"server":%q}`, s))
 	}
 	w.lab.take()
 	r := send(s, "")
@@ -541,7 +542,7 @@ func (w *run) open(rt *rapid.T) {
 	c, at := rapid.SampledFrom(modelClients).Draw(rt, "client"), rapid.SampledFrom(places).Draw(rt, "place")
 	sc := scene{c, at, nil}
 	w.lab.take()
-	r := w.ask(rt, sc, wire.MethodInitialize, "", hello)
+	r := w.ask(rt, sc, mcp.MethodInitialize, "", hello)
 	if w.gone(rt, sc, r) {
 		return
 	}
@@ -564,12 +565,12 @@ func (w *run) close(rt *rapid.T) {
 	if v, _ := w.entry(s.client, s.at); v != fine {
 		return
 	}
-	head := map[string]string{wire.HeaderSession: s.id, wire.HeaderVersion: wire.V20251125}
+	head := map[string]string{wire.HeaderSession: s.id, wire.HeaderVersion: mcp.V20251125}
 	if r := w.lab.do(rt, w.lab.tokens[s.client.name].text, http.MethodDelete, s.at, "", head); r.status >= 300 {
 		rt.Fatalf("a session cannot be closed: %d %s", r.status, r.raw)
 	}
 	w.sessions = slices.Delete(w.sessions, i, i+1)
-	if r := w.lab.send(rt, w.lab.tokens[s.client.name].text, s.at, s, wire.MethodToolsList, "", ""); r.status != 404 {
+	if r := w.lab.send(rt, w.lab.tokens[s.client.name].text, s.at, s, mcp.MethodToolsList, "", ""); r.status != 404 {
 		rt.Fatalf("a closed session answers: %d %s", r.status, r.raw)
 	}
 }
@@ -584,7 +585,7 @@ func (w *run) foreign(rt *rapid.T) {
 	if c.name == s.client.name {
 		return
 	}
-	r := w.ask(rt, scene{c, s.at, s}, wire.MethodToolsList, "", "")
+	r := w.ask(rt, scene{c, s.at, s}, mcp.MethodToolsList, "", "")
 	if r.status != 404 {
 		rt.Fatalf("%s uses the session of %s: %d %s", c.name, s.client.name, r.status, r.raw)
 	}

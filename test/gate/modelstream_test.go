@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // stream is an open subscription of a client.
@@ -52,7 +53,7 @@ func (w *run) listen(rt *rapid.T) {
 	v, _ := w.entry(sc.client, sc.at)
 	if v == unknown {
 		w.lab.take()
-		w.gone(rt, sc, w.ask(rt, sc, wire.MethodListen, "", params))
+		w.gone(rt, sc, w.ask(rt, sc, mcp.MethodListen, "", params))
 		return
 	}
 	s := &stream{client: sc.client, at: sc.at, ready: make(chan struct{}), done: make(chan struct{}), count: map[string]int{}}
@@ -72,8 +73,8 @@ func (w *run) listen(rt *rapid.T) {
 	}
 	ctx, stop := context.WithCancel(rt.Context())
 	s.stop = stop
-	head := map[string]string{wire.HeaderVersion: wire.Newest, wire.HeaderMethod: wire.MethodListen}
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"_meta":{%q:"2026-07-28",%q:{}},%s}}`, wire.MethodListen, wire.MetaVersion, wire.MetaClientCaps, params)
+	head := map[string]string{wire.HeaderVersion: mcp.Latest, wire.HeaderMethod: mcp.MethodListen}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"_meta":{%q:"2026-07-28",%q:{}},%s}}`, mcp.MethodListen, mcp.MetaVersion, mcp.MetaClientCaps, params)
 	req := w.lab.request(rt, ctx, w.lab.tokens[sc.name].text, http.MethodPost, sc.at, body, head)
 	go s.run(w.lab.http, req)
 	select {
@@ -201,7 +202,7 @@ func (s *stream) check(rt *rapid.T, st *state) {
 		switch {
 		case strings.Contains(line, "CANARY"):
 			rt.Fatalf("LEAK: %s at %s hears %s", s.client.name, s.at.path, line)
-		case m.Method == wire.MethodNotifyUpdated:
+		case m.Method == mcp.MethodNotifyUpdated:
 			s.count[m.Params.URI]++
 			if !slices.ContainsFunc(s.follow, func(f follow) bool { return f.uri == m.Params.URI && s.allowed(st, f) }) {
 				rt.Fatalf("LEAK: %s at %s hears %s", s.client.name, s.at.path, line)

@@ -17,13 +17,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -32,7 +33,7 @@ import (
 // is a file, in front of fake servers.
 type lab struct {
 	tried   map[account]bool // logins that were asked for
-	host    *usher.Host
+	host    *app.App
 	store   vault.Store
 	file    string
 	url     string
@@ -50,7 +51,7 @@ type lab struct {
 type minted struct{ text, id string }
 
 // versions of the protocol that the servers speak: both kinds, and one that has all.
-var spoken = map[string][]string{"crm": {wire.V20260728}, "hr": {wire.V20251125}, "docs": nil}
+var spoken = map[string][]string{"crm": {mcp.V20260728}, "hr": {mcp.V20251125}, "docs": nil}
 
 func newLab(rt *rapid.T, st *state, clients []client) *lab {
 	l := &lab{tried: map[account]bool{}, store: vault.NewMemory(), servers: map[string]*fake.Server{}, urls: map[string]string{}, tokens: map[string]minted{}}
@@ -67,7 +68,7 @@ func newLab(rt *rapid.T, st *state, clients []client) *lab {
 	rt.Cleanup(func() { _ = os.RemoveAll(home) })
 	l.file = filepath.Join(home, "mcp.json")
 	l.write(rt, st)
-	l.host, err = usher.Open(rt.Context(), &usher.Options{
+	l.host, err = app.Open(rt.Context(), &app.Options{
 		Store: l.store,
 		Load: config.LoadOptions{System: config.System{Home: home, Workdir: home, LookupEnv: func(name string) (string, bool) {
 			return home, name == "USHER_HOME"
@@ -200,7 +201,7 @@ func (l *lab) look(rt *rapid.T, a account, version int) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	for _, method := range []string{wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList} {
+	for _, method := range []string{mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList} {
 		if err == nil {
 			err = l.host.Gate().Refresh(rt.Context(), who, k, method)
 		}
@@ -254,16 +255,16 @@ type session struct {
 
 // send sends a request as a client, within a session unless that is nil.
 func (l *lab) send(rt *rapid.T, token string, at place, in *session, method, name, params string) *reply {
-	head := map[string]string{wire.HeaderVersion: wire.V20251125}
+	head := map[string]string{wire.HeaderVersion: mcp.V20251125}
 	switch {
 	case in != nil:
 		head[wire.HeaderSession] = in.id
-	case method != wire.MethodInitialize:
-		head = map[string]string{wire.HeaderVersion: wire.Newest, wire.HeaderMethod: method}
+	case method != mcp.MethodInitialize:
+		head = map[string]string{wire.HeaderVersion: mcp.Latest, wire.HeaderMethod: method}
 		if name != "" {
 			head[wire.HeaderName] = name
 		}
-		params = strings.TrimSuffix(fmt.Sprintf(`"_meta":{%q:"2026-07-28",%q:{}},%s`, wire.MetaVersion, wire.MetaClientCaps, params), ",")
+		params = strings.TrimSuffix(fmt.Sprintf(`"_meta":{%q:"2026-07-28",%q:{}},%s`, mcp.MetaVersion, mcp.MetaClientCaps, params), ",")
 	}
 	return l.do(rt, token, http.MethodPost, at, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params), head)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -23,13 +23,13 @@ func TestRefusalsAreRecorded(t *testing.T) {
 		request
 		server string
 	}{
-		{"/meta/mcp", wire.MethodToolsCall, meta("list_tools", "hr", ""), "hr"},
-		{"/meta/mcp", wire.MethodToolsCall, meta("describe_tool", "hr", "read"), "hr"},
-		{"/meta/mcp", wire.MethodToolsCall, meta("describe_tool", "crm", "write"), "crm"},
-		{"/meta/mcp", wire.MethodToolsCall, meta("status", "hr", ""), "hr"},
-		{"/direct/mcp", wire.MethodPromptsGet, request{"crm__greet", `"name":"crm__greet"`}, "crm"},
-		{"/direct/mcp", wire.MethodComplete, request{"", `"ref":{"type":"ref/prompt","name":"hr__greet"},"argument":{"name":"who","value":"a"}`}, "hr"},
-		{"/direct/mcp", wire.MethodResourcesRead, request{"usher://hr/hr://doc", `"uri":"usher://hr/hr://doc"`}, "hr"},
+		{"/meta/mcp", mcp.MethodToolsCall, meta("list_tools", "hr", ""), "hr"},
+		{"/meta/mcp", mcp.MethodToolsCall, meta("describe_tool", "hr", "read"), "hr"},
+		{"/meta/mcp", mcp.MethodToolsCall, meta("describe_tool", "crm", "write"), "crm"},
+		{"/meta/mcp", mcp.MethodToolsCall, meta("status", "hr", ""), "hr"},
+		{"/direct/mcp", mcp.MethodPromptsGet, request{"crm__greet", `"name":"crm__greet"`}, "crm"},
+		{"/direct/mcp", mcp.MethodComplete, request{"", `"ref":{"type":"ref/prompt","name":"hr__greet"},"argument":{"name":"who","value":"a"}`}, "hr"},
+		{"/direct/mcp", mcp.MethodResourcesRead, request{"usher://hr/hr://doc", `"uri":"usher://hr/hr://doc"`}, "hr"},
 	} {
 		w.mu.Lock()
 		w.finished = nil

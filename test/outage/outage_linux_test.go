@@ -20,11 +20,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/test/need"
 	"github.com/usher-mcp/usher/vault"
@@ -84,7 +85,7 @@ type world struct {
 	t      *testing.T
 	dir    string
 	log    syncBuffer
-	host   *usher.Host
+	host   *app.App
 	url    string
 	client *http.Client
 
@@ -113,7 +114,7 @@ func newWorld(t *testing.T, f form) *world {
 	srv := config.Server{Name: "s", Command: w.path("server"), KeepAlive: time.Hour}.WithDefaults()
 	f.change(&srv)
 	cfg := &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{srv}}
-	w.host, err = usher.Open(t.Context(), &usher.Options{
+	w.host, err = app.Open(t.Context(), &app.Options{
 		Config: cfg, Store: vault.NewMemory(), Executable: exe, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Load: config.LoadOptions{System: config.System{Home: w.dir, Workdir: w.dir, LookupEnv: func(name string) (string, bool) {
 			return w.dir, name == "USHER_HOME"
@@ -166,14 +167,14 @@ func (w *world) surfaces() []surface {
 // post calls a tool with the stateless protocol.
 func (w *world) post(ctx context.Context, path, tool, arguments string) error {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:"2026-07-28",%q:{}}}}`,
-		tool, arguments, wire.MetaVersion, wire.MetaClientCaps)
+		tool, arguments, mcp.MetaVersion, mcp.MetaClientCaps)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+path, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
 	for k, v := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		wire.HeaderVersion: wire.Newest, wire.HeaderMethod: wire.MethodToolsCall, wire.HeaderName: tool,
+		wire.HeaderVersion: mcp.Latest, wire.HeaderMethod: mcp.MethodToolsCall, wire.HeaderName: tool,
 	} {
 		req.Header.Set(k, v)
 	}

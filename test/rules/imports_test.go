@@ -14,7 +14,7 @@ type rule struct {
 
 // everywhere may be imported by any room.
 var everywhere = rule{
-	ours: []string{"internal/jsonx", "internal/wire", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "event"},
+	ours: []string{"internal/jsonx", "internal/wire", "mcp", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "event"},
 	theirs: []string{
 		"golang.org/x/sync",
 		"=go.opentelemetry.io/otel", // the API; its SDK lies below the same path
@@ -38,7 +38,8 @@ var rooms = map[string]rule{
 	"internal/person":    {},
 	"internal/address":   {},
 	"internal/lookalike": {},
-	"internal/wire":      {ours: []string{"internal/jsonx"}},
+	"internal/wire":      {ours: []string{"internal/jsonx", "mcp"}},
+	"mcp":                {ours: []string{"internal/jsonx", "internal/limit", "internal/lookalike"}},
 	"event":              {},
 	"internal/meter":     {theirs: []string{"golang.org/x/sys"}},
 	"internal/otlp":      {ours: []string{"internal/meter"}, theirs: []string{"go.opentelemetry.io/otel/sdk"}},
@@ -66,13 +67,14 @@ var rooms = map[string]rule{
 		"github.com/cli/browser", "rsc.io/qr", "golang.org/x/term",
 		"go.opentelemetry.io/otel",
 	}},
-	"usher": {ours: []string{
+	"internal/app": {ours: []string{
 		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
 		"auth", "auth/bulk", "vault", "vault/sqlstore", "control", "internal/person",
 	}},
+	"usher":         {ours: []string{"*"}},
 	"internal/fake": {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 	"internal/torture": {ours: []string{
-		"usher", "config", "auth", "gateway", "host", "policy", "vault", "vault/sqlstore", "internal/fake",
+		"internal/app", "config", "auth", "gateway", "host", "policy", "vault", "vault/sqlstore", "internal/fake",
 	}},
 	"cmd/usher": {ours: []string{"cli", "process"}},
 	"bench":     {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -130,8 +130,8 @@ func TestActions(t *testing.T) {
 
 // An agent reads from usher's answer whether a person has to log in, and where.
 func TestWantsLogin(t *testing.T) {
-	inText := wire.Errorf(wire.CodeInternal, "s wants a login.\n\nAsk the user to open http://127.0.0.1:1/a?b=c.\n\nMake the same call again when the user has finished.")
-	byURL := wire.Errorf(wire.CodeURLElicitation, "s wants a login")
+	inText := mcp.Errorf(mcp.CodeInternal, "s wants a login.\n\nAsk the user to open http://127.0.0.1:1/a?b=c.\n\nMake the same call again when the user has finished.")
+	byURL := mcp.Errorf(mcp.CodeURLElicitation, "s wants a login")
 	byURL.Data = []byte(`{"elicitations":[{"mode":"url","url":"https://x/y"}]}`)
 	for _, tt := range []struct {
 		name   string

@@ -13,7 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -108,8 +108,8 @@ func (g *gateway) close() error {
 }
 
 // answer is the agent's person: agrees to every form, and opens every page.
-func (g *gateway) answer(ctx context.Context, method string, params []byte) ([]byte, *wire.Error) {
-	if method == wire.MethodElicit && jsonx.GetText(params, "mode") == "url" {
+func (g *gateway) answer(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error) {
+	if method == mcp.MethodElicit && jsonx.GetText(params, "mode") == "url" {
 		if worked, err := visit(ctx, jsonx.GetText(params, "url")); err != nil || !worked {
 			g.task.log.Warn("the login did not work", "error", err)
 			return upstream.CancelForm(), nil
@@ -131,7 +131,7 @@ func (g *gateway) list(ctx context.Context, method string) (items [][]byte, err 
 func (g *gateway) request(ctx context.Context, method string, params []byte) (result []byte, err error) {
 	err = g.loggedIn(ctx, func() ([]byte, error) {
 		var err error
-		result, err = g.conn.Call(ctx, upstream.Request{Method: method, Params: params}, g.answer)
+		result, err = g.conn.Call(ctx, mcp.Request{Method: method, Params: params}, g.answer)
 		return result, err
 	})
 	return result, err

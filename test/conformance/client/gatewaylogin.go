@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/internal/wire"
-	"github.com/usher-mcp/usher/upstream"
+	"github.com/usher-mcp/usher/mcp"
 )
 
 // again is what usher says when a call goes through after a login.
@@ -21,8 +20,8 @@ var link = regexp.MustCompile(`https?://[^\s()<>]+`)
 // wantsLogin reads an answer as an agent does: whether a login is needed first, and
 // which page a person has to open; none where usher needs nobody for it.
 func wantsLogin(result []byte, err error) (page string, needed bool) {
-	var said *wire.Error
-	if errors.As(err, &said) && said.Code == wire.CodeURLElicitation {
+	var said *mcp.Error
+	if errors.As(err, &said) && said.Code == mcp.CodeURLElicitation {
 		list, _ := jsonx.Get(said.Data, "elicitations")
 		for e := jsonx.Array(list); e.Next(); {
 			return jsonx.GetText(e.Value, "url"), true
@@ -118,7 +117,7 @@ func (g *gateway) tool(ctx context.Context, path, name string, arguments map[str
 		args = jsonx.Set(args, k, jsonx.Quote(v))
 	}
 	params := jsonx.Set(jsonx.Set(nil, "name", jsonx.Quote(name)), "arguments", args)
-	result, err := c.Call(ctx, upstream.Request{Method: wire.MethodToolsCall, Params: params}, g.answer)
+	result, err := c.Call(ctx, mcp.Request{Method: mcp.MethodToolsCall, Params: params}, g.answer)
 	if err != nil {
 		return "", err
 	}

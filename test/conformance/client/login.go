@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/usher-mcp/usher"
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/cli"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
-	"github.com/usher-mcp/usher/upstream"
 	"github.com/usher-mcp/usher/vault/sqlstore"
 )
 
@@ -30,9 +30,9 @@ const maxLogins = 5
 // hosted is usher as programs embed it: supervised, with logins.
 type hosted struct {
 	task   task
-	host   *usher.Host
+	host   *app.App
 	key    host.Key
-	answer upstream.Responder
+	answer mcp.Responder
 	dir    string // holds the store, so that another process can finish a login
 	store  *sqlstore.Store
 }
@@ -47,7 +47,7 @@ func connectHosted(ctx context.Context, t task) (*hosted, error) {
 		return nil, err
 	}
 	srv := config.Server{Name: serverName, Transport: config.TransportHTTP, URL: t.url, OAuth: t.details.oauth(t.name)}.WithDefaults()
-	h, err := usher.Open(ctx, &usher.Options{
+	h, err := app.Open(ctx, &app.Options{
 		Config: &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{srv}},
 		Store:  store, Log: t.log, ClientName: "usher-conformance", ClientVersion: "1",
 	})
@@ -64,7 +64,7 @@ func (s *hosted) close() error {
 func (s *hosted) list(ctx context.Context, method string) ([][]byte, error) {
 	var items [][]byte
 	err := s.loggedIn(ctx, func() error {
-		result, err := s.host.Gate().Do(ctx, policy.Caller{}, s.key, host.Request{Request: upstream.Request{Method: method}, Answer: s.answer})
+		result, err := s.host.Gate().Do(ctx, policy.Caller{}, s.key, host.Request{Request: mcp.Request{Method: method}, Answer: s.answer})
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (s *hosted) list(ctx context.Context, method string) ([][]byte, error) {
 
 func (s *hosted) request(ctx context.Context, method string, params []byte) (result []byte, err error) {
 	err = s.loggedIn(ctx, func() error {
-		r, err := s.host.Gate().Do(ctx, policy.Caller{}, s.key, host.Request{Request: upstream.Request{Method: method, Params: params}, Answer: s.answer})
+		r, err := s.host.Gate().Do(ctx, policy.Caller{}, s.key, host.Request{Request: mcp.Request{Method: method, Params: params}, Answer: s.answer})
 		result = r.Raw
 		return err
 	})

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/wire"
+	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -27,7 +27,7 @@ func connect(ctx context.Context, t task) (session, error) {
 // library is usher called as a Go library.
 type library struct {
 	conn   *upstream.Conn
-	answer upstream.Responder
+	answer mcp.Responder
 }
 
 func connectLibrary(ctx context.Context, t task) (*library, error) {
@@ -47,10 +47,10 @@ func connectLibrary(ctx context.Context, t task) (*library, error) {
 }
 
 // accept is a person who agrees to every form and fills in content.
-func accept(content string) upstream.Responder {
-	return func(_ context.Context, method string, params []byte) ([]byte, *wire.Error) {
-		if method != wire.MethodElicit {
-			return nil, wire.Errorf(wire.CodeMethodNotFound, "%s is not offered", method)
+func accept(content string) mcp.Responder {
+	return func(_ context.Context, method string, params []byte) ([]byte, *mcp.Error) {
+		if method != mcp.MethodElicit {
+			return nil, mcp.Errorf(mcp.CodeMethodNotFound, "%s is not offered", method)
 		}
 		return upstream.AcceptForm(params, []byte(content)), nil
 	}
@@ -62,7 +62,7 @@ func (l *library) list(ctx context.Context, method string) ([][]byte, error) {
 }
 
 func (l *library) request(ctx context.Context, method string, params []byte) ([]byte, error) {
-	return l.conn.Call(ctx, upstream.Request{Method: method, Params: params}, l.answer)
+	return l.conn.Call(ctx, mcp.Request{Method: method, Params: params}, l.answer)
 }
 
 func (l *library) close() error { return l.conn.Close() }

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/vault"
+)
+
+// maxAuditTarget bounds the name of what was used: a resource's URI can be anything.
+const maxAuditTarget = 512
+
+// act is a finished call as the audit log keeps it: the hash of its arguments, and no
+// credentials of a resource's URI.
+func act(f policy.Finished) vault.Act {
+	k := callerKey(f.Key)
+	target := f.Tool
+	if f.Method != mcp.MethodToolsCall && f.Method != mcp.MethodPromptsGet {
+		target = config.MaskURI(target) // before it is cut: half a URI hides its password from us
+	}
+	return vault.Act{
+		At: f.Began.Add(f.Took), Principal: k.Principal, Server: k.Server, Account: k.Account, Method: f.Method,
+		Target: target[:min(len(target), maxAuditTarget)], Arguments: f.ArgumentsSum(), Outcome: f.Outcome, Took: f.Took, Bytes: f.Bytes,
+	}
+}
+
+// openTrail begins the audit trail of this host, unless the settings say no.
+func (h *App) openTrail() {
+	if s := h.Config().Usher.Audit; s.Enabled {
+		h.trail = vault.NewTrail(h.store, &vault.TrailOptions{
+			Keep: s.Keep, Log: h.log,
+			Key: func(ctx context.Context) (vault.AuditKey, error) { return vault.LoadAuditKey(ctx, h.store) },
+		})
+	}
+}
+
+// Audit is the audit trail of all processes that share the store, as [vault.Blocks]
+// reads it: from the oldest block on, or after the entry with a number.
+func (h *App) Audit(ctx context.Context, after int64) iter.Seq2[vault.Block, error] {
+	return vault.Blocks(ctx, h.store, after)
+}
+
+// LastAudit reads the newest blocks of the audit trail, at most n, oldest first.
+func (h *App) LastAudit(ctx context.Context, n int) ([]vault.Block, error) {
+	return vault.LastBlocks(ctx, h.store, n)
+}
+
+// VerifyAudit checks the audit trail, see [vault.Verify].
+func (h *App) VerifyAudit(ctx context.Context, heads []vault.Head) ([]vault.Chain, error) {
+	var kept time.Time
+	if keep := h.Config().Usher.Audit.Keep; keep > 0 {
+		kept = time.Now().Add(-keep)
+	}
+	key, err := vault.LoadAuditKey(ctx, h.store)
+	if err != nil {
+		return nil, err
+	}
+	return vault.Verify(ctx, h.store, &key, heads, kept)
+}

@@ -1,0 +1,173 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/policy"
+)
+
+// CallOptions steer one call. The zero value works.
+type CallOptions struct {
+	// Timeout replaces the server's timeouts.call. 0: it does not.
+	Timeout time.Duration
+	// OnNotification hears progress and log messages of the call. It must not
+	// block.
+	OnNotification func(mcp.Message)
+	// Answer answers what the server asks before it answers itself. Without it
+	// such a call fails.
+	Answer mcp.Responder
+}
+
+// Call runs a tool under policy and supervision and returns the raw result.
+// account is a server's name, or server@label. A tool that answers with an error
+// has answered: look at isError in the result.
+func (h *App) Call(ctx context.Context, account, tool string, arguments []byte, opt *CallOptions) ([]byte, error) {
+	k, err := h.key(account)
+	if err != nil {
+		return nil, err
+	}
+	var o CallOptions
+	if opt != nil {
+		o = *opt
+	}
+	if err := h.broken(k.Server); err != nil {
+		return nil, err
+	}
+	req := policy.Request{Answer: o.Answer, Timeout: o.Timeout}
+	req.Params, req.OnNotification = callParams(tool, arguments, o.OnNotification != nil), o.OnNotification
+	res, err := h.gate.Call(ctx, policy.Call{Request: req, Caller: h.caller(), Key: k, Tool: tool})
+	return res.Raw, err
+}
+
+// Ahead says that a tool will be called in a moment. If it may be, the connection is
+// made meanwhile: its server is then started before the budgets are asked, and the call
+// meets with it, or with its failure, as if it had connected itself.
+func (h *App) Ahead(ctx context.Context, account, tool string) {
+	k, err := h.key(account)
+	if err != nil || h.broken(k.Server) != nil || h.gate.Allowed(ctx, h.caller(), k, tool) != nil {
+		return // as the call will say
+	}
+	// What connecting reads of the store is read before budgets are written to it: at
+	// the same time it would take a second connection, which costs more than all of it.
+	h.recallLogin(ctx, k)
+	h.hosted.Ahead(ctx, k)
+}
+
+// broken explains why a configured server cannot be used at all.
+func (h *App) broken(server string) error {
+	if srv, ok := h.Config().Server(server); ok && srv.Problem != nil {
+		return fmt.Errorf("%s cannot be used: %w", server, srv.Problem)
+	}
+	return nil
+}
+
+// callParams makes the params of a call; with progress the server is asked to tell
+// how far it is.
+func callParams(tool string, arguments []byte, progress bool) []byte {
+	if len(arguments) == 0 {
+		arguments = []byte("{}")
+	}
+	params := fmt.Appendf(nil, `{"name":%s,"arguments":%s`, jsonx.Quote(tool), arguments)
+	if progress {
+		params = append(params, `,"_meta":{"progressToken":1}`...)
+	}
+	return append(params, '}')
+}
+
+// Tool is one tool of a server; its definition is what the server sent.
+type Tool = policy.Tool
+
+// ToolList is what a server offers.
+type ToolList struct {
+	Tools   []Tool
+	At      time.Time // when they were read
+	Stale   bool      // they are only what was last known
+	Problem error     // why they could not be read again
+}
+
+// Tools returns the tools of a server that policy allows, read from the server
+// where that is needed and possible.
+func (h *App) Tools(ctx context.Context, account string) (ToolList, error) {
+	k, err := h.key(account)
+	if err != nil {
+		return ToolList{}, err
+	}
+	if err := h.broken(k.Server); err != nil {
+		return ToolList{}, err
+	}
+	l, err := h.gate.Tools(ctx, h.caller(), k)
+	if err != nil {
+		return ToolList{}, err
+	}
+	return ToolList{Tools: l.Tools, At: l.At, Stale: l.Stale && l.Problem != nil, Problem: l.Problem}, nil
+}
+
+// KnownTools returns the last known tools of a server without a connection.
+func (h *App) KnownTools(ctx context.Context, account string) []Tool {
+	k, err := h.key(account)
+	if err != nil {
+		return nil
+	}
+	l, _, err := h.gate.Known(ctx, h.caller(), k)
+	if err != nil {
+		return nil // a listing for completion and the like: nothing is also an answer
+	}
+	return l.Tools
+}
+
+// Tool returns one tool, from memory where it is known there.
+func (h *App) Tool(ctx context.Context, account, name string) (Tool, error) {
+	k, err := h.key(account)
+	if err != nil {
+		return Tool{}, err
+	}
+	if err := h.gate.Allowed(ctx, h.caller(), k, name); err != nil {
+		return Tool{}, err // it is not in the list then, and that would be no answer
+	}
+	named := func(t Tool) bool { return t.Name == name }
+	known := h.KnownTools(ctx, account)
+	if i := slices.IndexFunc(known, named); i >= 0 {
+		return known[i], nil
+	}
+	list, err := h.Tools(ctx, account)
+	if err != nil {
+		return Tool{}, err
+	}
+	if i := slices.IndexFunc(list.Tools, named); i >= 0 {
+		return list.Tools[i], nil
+	}
+	return Tool{}, unknownTool(account, name, list.Tools)
+}
+
+// unknownTool explains that a server has no such tool and which may be meant.
+func unknownTool(account, name string, tools []Tool) error {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	err := &host.Error{Server: account, Err: fmt.Errorf("%s has no tool named %q (%w)", account, name, host.ErrUnknownTool), Hint: "usher tools " + account}
+	if near := config.Nearest(name, names); len(near) > 0 {
+		err.Hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
+	}
+	return err
+}
+
+// Status is the state of every server.
+func (h *App) Status() host.Status {
+	st := h.hosted.Status()
+	for i := range st.Servers {
+		st.Servers[i].CacheEntries = h.gate.CacheEntries(st.Servers[i].Name)
+	}
+	return st
+}
+
+// CacheStats counts what the cache of results did.
+func (h *App) CacheStats() policy.CacheStats { return h.gate.CacheStats() }

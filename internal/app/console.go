@@ -1,0 +1,302 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/console"
+	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface"
+)
+
+// Console shows and steers this host in a browser. From now on the newest calls are
+// remembered. Close it before the Host.
+func (h *App) Console(opt *console.Options) *console.Console {
+	h.called.watched.Store(true)
+	w := &consoleWorld{h: h}
+	h.background.Go(w.watch)
+	c := console.New(w, opt)
+	h.shown.Store(c)
+	return c
+}
+
+// ErrNoConsole: this host serves no console.
+var ErrNoConsole = errors.New("this usher serves no console")
+
+// consoleWorld is what a console shows of a host, for the host's principal.
+type consoleWorld struct {
+	h *App
+
+	mu      sync.Mutex // guards history
+	history map[host.Key][]console.Moment
+}
+
+// maxMoments is how many changes of state are remembered of each account.
+const maxMoments = 12
+
+// watch remembers what happens to servers, until the host is closed.
+func (w *consoleWorld) watch() {
+	sub := w.h.bus.Subscribe(0)
+	defer sub.Close()
+	for e := range sub.All(w.h.life) {
+		c, ok := e.(event.ServerChanged)
+		if !ok {
+			continue
+		}
+		k := callerKey(host.Key{Principal: c.Principal, Server: c.Server, Account: c.Account})
+		m := console.Moment{At: c.At, From: stateWords(c.From), To: stateWords(c.To), Reason: c.Reason}
+		w.mu.Lock()
+		if w.history == nil {
+			w.history = map[host.Key][]console.Moment{}
+		}
+		list := append([]console.Moment{m}, w.history[k]...)
+		w.history[k] = list[:min(len(list), maxMoments)]
+		w.mu.Unlock()
+	}
+}
+
+// Subscribe tells when to look again.
+func (w *consoleWorld) Subscribe() *event.Subscription[event.Event] { return w.h.bus.Subscribe(0) }
+
+// Servers are all servers, once for each account in use.
+func (w *consoleWorld) Servers(ctx context.Context) []console.Server {
+	now := time.Now()
+	rows := map[host.Key]*console.Server{}
+	for _, s := range w.h.Status().Servers {
+		k := callerKey(host.Key{Principal: s.Principal, Server: s.Name, Account: s.Account})
+		row := rows[k]
+		if row == nil {
+			row = w.server(ctx, s, k, now)
+			rows[k] = row
+			continue
+		}
+		// Another lane of the same account.
+		row.InFlight += s.InFlight
+		row.Restarts += s.RestartCount
+		row.LastError = cmp.Or(row.LastError, s.LastError)
+		if row.State == console.StateIdle {
+			row.State = stateWords(string(s.State))
+		}
+	}
+	for _, srv := range w.h.Config().Servers {
+		k := host.Key{Principal: w.h.principal, Server: srv.Name}
+		if srv.Problem != nil && rows[k] == nil {
+			rows[k] = &console.Server{
+				Account: srv.Name, Name: srv.Name, State: console.StateBroken, Transport: string(srv.Transport), LastError: srv.Problem.Error(),
+				Next: &console.Step{Text: "Its definition cannot be used.", Command: "usher list " + srv.Name},
+			}
+		}
+	}
+	var out []console.Server
+	for _, row := range rows {
+		out = append(out, *row)
+	}
+	slices.SortFunc(out, func(a, b console.Server) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Principal, b.Principal))
+	})
+	return out
+}
+
+// stateWords is the word for a state.
+func stateWords(state string) string {
+	switch host.State(state) {
+	case host.Disconnected:
+		return console.StateIdle
+	case host.NeedsAuth:
+		return console.StateNeedsLogin
+	}
+	return state
+}
+
+func (w *consoleWorld) server(ctx context.Context, s host.ServerStatus, k host.Key, now time.Time) *console.Server {
+	srv, _ := w.h.hosted.Server(s.Name)
+	out := &console.Server{
+		Account: accountName(s.Name, s.Account), Name: s.Name, Principal: s.Principal, State: stateWords(string(s.State)),
+		Transport: s.Transport, Where: whereServer(srv), Version: s.ProtocolVersion, Tools: s.Tools, Stale: s.Stale,
+		InFlight: s.InFlight, Restarts: s.RestartCount, MaxRestarts: srv.Supervision.MaxRestarts, RestartWindow: srv.Supervision.RestartWindow,
+		Circuit: s.Circuit, Failures: s.ConsecutiveFailures, LastError: s.LastError, LastCall: w.h.called.at(k),
+	}
+	switch {
+	case s.Auth.NeedsLogin():
+		out.Login = cmp.Or(strings.TrimPrefix(s.Auth.Reason, "a login is needed: "), "needed")
+		if out.State == console.StateIdle {
+			out.State = console.StateNeedsLogin
+		}
+	case s.Auth.State == host.AuthOK:
+		out.Login = "ok"
+	case s.Auth.State == host.AuthPending:
+		out.Login = "waits for your consent"
+	}
+	if out.State == console.StateIdle {
+		switch {
+		case w.h.approved(ctx, srv) != nil:
+			out.State = console.StateHeld
+		case srv.Disabled:
+			out.State = console.StateDisabled
+		}
+	}
+	out.Next = nextStep(out, s)
+	for _, sec := range w.h.called.lastMinute(k, now) {
+		out.Latency = append(out.Latency, console.Second{Calls: int(sec.calls), Failed: int(sec.failed), Worst: sec.worst})
+	}
+	w.mu.Lock()
+	out.History = slices.Clone(w.history[k])
+	w.mu.Unlock()
+	return out
+}
+
+// whereServer is the command or the address of a server without its secrets.
+func whereServer(srv config.Server) string {
+	srv = srv.Masked()
+	if srv.Transport == config.TransportStdio {
+		return strings.Join(append([]string{srv.Command}, srv.Args...), " ")
+	}
+	return srv.URL
+}
+
+// nextStep is what to do about a server; nil when nothing has to be.
+func nextStep(s *console.Server, st host.ServerStatus) *console.Step {
+	switch s.State {
+	case console.StateNeedsLogin:
+		return &console.Step{Text: "It wants a login.", Command: cmp.Or(st.Auth.Command, "usher login "+s.Account), Action: console.ActionLogin}
+	case console.StateEjected:
+		return &console.Step{Text: fmt.Sprintf("It was restarted %d times, and is left alone now. Look at its log, mend it, then reload it.", s.Restarts), Command: "usher logs " + s.Account, Action: console.ActionReload}
+	case console.StateFailed:
+		return &console.Step{Text: "The next call tries again. If it goes on:", Command: "usher doctor " + s.Name, Action: console.ActionReload}
+	case console.StateHeld:
+		return &console.Step{Text: "A project's file defines it. Look at what it would run:", Command: "usher approve " + s.Name}
+	}
+	if s.Circuit == "open" {
+		return &console.Step{Text: fmt.Sprintf("It failed %d times in a row, so calls are refused for a while; then one is tried.", s.Failures), Command: "usher doctor " + s.Name, Action: console.ActionReload}
+	}
+	return nil
+}
+
+// Logs are the last lines of standard error.
+func (w *consoleWorld) Logs(account string, lines int) []console.LogLine {
+	k, err := w.h.hostedKey(account)
+	if err != nil {
+		return nil
+	}
+	held, err := w.h.hosted.Logs(w.h.life, k, false)
+	if err != nil {
+		return nil
+	}
+	var out []console.LogLine
+	for l := range held {
+		out = append(out, console.LogLine{At: l.Time, Text: l.Text})
+	}
+	return out[max(len(out)-lines, 0):]
+}
+
+// Tools are the last known tools.
+func (w *consoleWorld) Tools(ctx context.Context) ([]console.Tool, error) {
+	known, err := w.h.Known(ctx)
+	var out []console.Tool
+	for _, s := range known {
+		for _, t := range s.Tools {
+			out = append(out, console.Tool{Account: s.Account, Name: t.Name, Definition: t.Definition, Blocked: t.Blocked})
+		}
+	}
+	return out, err
+}
+
+// List asks a server for its tools.
+func (w *consoleWorld) List(ctx context.Context, account string) error {
+	list, err := w.h.Tools(ctx, account)
+	if err == nil {
+		err = list.Problem
+	}
+	return err
+}
+
+// Call runs a tool under policy.
+func (w *consoleWorld) Call(ctx context.Context, account, tool string, arguments []byte) ([]byte, error) {
+	return w.h.Call(ctx, account, tool, arguments, nil)
+}
+
+// Explain says what an error means. What policy says has its own hint.
+func (w *consoleWorld) Explain(err error) surface.Problem {
+	p := policy.Explain(err)
+	p.Text = err.Error()
+	var failed *host.Error
+	var hinted interface{ Hint() string }
+	switch {
+	case errors.As(err, &failed):
+		p.Next = failed.Hint
+	case errors.As(err, &hinted):
+		p.Next = hinted.Hint()
+	}
+	if errors.Is(err, context.Canceled) {
+		p.Text = "cancelled"
+	}
+	return p
+}
+
+// Calls are those that ended last.
+func (w *consoleWorld) Calls() []console.Call {
+	recent := w.h.called.recent()
+	out := make([]console.Call, len(recent))
+	for i, c := range recent {
+		out[i] = console.Call{
+			Number: c.number, Account: accountName(c.key.Server, c.key.Account), Tool: c.tool, Outcome: c.outcome,
+			Failed: c.problem != "" || c.outcome == policy.OutcomeToolError, Began: c.began, Took: c.took, Bytes: c.bytes,
+			Problem: c.problem, Arguments: string(c.shape),
+		}
+		if c.key.Principal != w.h.principal {
+			out[i].Principal = c.key.Principal
+		}
+	}
+	return out
+}
+
+// Budgets are those with a limit.
+func (w *consoleWorld) Budgets() []console.Budget {
+	var out []console.Budget
+	for _, b := range w.h.BudgetReports() {
+		if b.RunLimit > 0 {
+			out = append(out, console.Budget{Server: b.Server, Used: b.Run, Limit: b.RunLimit, Per: "run"})
+		}
+		if b.WindowLimit > 0 {
+			out = append(out, console.Budget{Server: b.Server, Used: b.WindowUsed, Limit: b.WindowLimit, Per: policy.Short(b.Window), Refill: b.Refill})
+		}
+	}
+	return out
+}
+
+// Reload lets a server begin anew.
+func (w *consoleWorld) Reload(ctx context.Context, server string) error {
+	return w.h.Reload(ctx, server)
+}
+
+// Stop ends the connections of a server.
+func (w *consoleWorld) Stop(server string) error { return w.h.Stop(server) }
+
+// Accounts are the logins of this principal.
+func (w *consoleWorld) Accounts(ctx context.Context) ([]console.Account, error) {
+	list, err := w.h.engine.Accounts(ctx, w.h.principal)
+	var out []console.Account
+	for _, a := range list {
+		out = append(out, console.Account{
+			Account: a.Account.String(), State: string(a.State), Reason: a.Reason, Issuer: a.Issuer, Scopes: a.Scopes,
+			Obtained: a.Obtained, Expires: a.Expires, CanRefresh: a.CanRefresh, Trouble: a.Trouble,
+		})
+	}
+	return out, err
+}
+
+// Logout ends a login; whoever is connected with it has to log in again.
+func (w *consoleWorld) Logout(ctx context.Context, account string) error {
+	a := w.h.Account(account)
+	_, err := w.h.Logout(ctx, a)
+	return err
+}

@@ -1,0 +1,14 @@
+package app
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/usher-mcp/usher/process"
+)
+
+func TestMain(m *testing.M) {
+	process.Main() // the guard around a child is this binary too
+	goleak.VerifyTestMain(m)
+}
