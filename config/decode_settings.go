@@ -150,6 +150,9 @@ func (s *Settings) override(path, text string, origin Origin) (raised string, er
 	}
 	if rules != nil {
 		var list []Rule
+		if path == "policy.deny" {
+			list = slices.Clone(*rules) // a variable adds deny rules and removes none
+		}
 		for _, pattern := range splitList(text) {
 			if err := CheckRule(pattern); err != nil {
 				return "", err

@@ -19,12 +19,13 @@ import (
 // would load here.
 type LoadOptions struct {
 	System
-	// File, the --config flag, replaces the user and project files.
+	// File, the --config flag, replaces the user and project files, except for the deny
+	// rules of the user file.
 	File string
 	// NoProject leaves project files out.
 	NoProject bool
 	// Overrides are settings from flags, by path ("bulk.concurrency"). They
-	// win over the environment, which wins over files.
+	// win over the environment, which wins over files. Deny rules add up.
 	Overrides map[string]string
 }
 
@@ -114,6 +115,7 @@ func (l *loader) files(opt LoadOptions, sys System) {
 		}
 		l.cfg.Watch = []string{path}
 		l.file(path, LayerFlag)
+		l.userDeny(path)
 		return
 	}
 	user := l.cfg.Dirs.UserFile()
@@ -129,6 +131,32 @@ func (l *loader) files(opt LoadOptions, sys System) {
 			l.file(path, LayerProject)
 		}
 	}
+}
+
+// userDeny adds the deny rules of the user file to those of the --config file at flag, so
+// that a command line cannot remove them. It ignores the rest of the user file. A user
+// file that cannot be parsed blocks calls, since its rules are unknown; one that does not
+// exist or belongs to another user has no rules for this one.
+func (l *loader) userDeny(flag string) {
+	user := l.cfg.Dirs.UserFile()
+	if l.cfg.Dirs.Config == "" || user == filepath.Clean(flag) {
+		return
+	}
+	l.cfg.Watch = append(l.cfg.Watch, user)
+	// Read like a project file: rules that only deny may come from a file that others can write.
+	text, _, err := readConfig(user, LayerProject)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return
+	}
+	if err != nil {
+		l.blame(err)
+		return
+	}
+	own, err := Parse(user, text, LayerUser)
+	if err = errors.Join(err, own.Usher.Problem); err != nil {
+		l.blame(err)
+	}
+	l.cfg.Usher.Policy.Deny = append(l.cfg.Usher.Policy.Deny, own.Usher.Policy.Deny...)
 }
 
 // file adds one file to what has been read so far.

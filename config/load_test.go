@@ -52,6 +52,72 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// An agent with a shell can pass --config or set a variable; neither removes the user's
+// deny rules.
+func TestUserDenyRulesAlwaysApply(t *testing.T) {
+	w := newWorld(t)
+	user := w.write(w.userFile(), `{"mcpServers": {"mine": {"command": "x"}},
+		"usher": {"maxConnected": 3, "policy": {"allow": ["a"], "deny": ["github/delete_*"]}}}`)
+	flag := w.write(filepath.Join(w.home, "other.json"), `{"servers": {"github": {"command": "z"}}, "usher": {"policy": {"deny": ["x"]}}}`)
+	load := func(file string) *Config {
+		t.Helper()
+		c, err := Load(LoadOptions{System: w.system(), File: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	patterns := func(c *Config) string {
+		var out []string
+		for _, r := range c.Usher.Policy.Deny {
+			out = append(out, r.Pattern)
+		}
+		return strings.Join(out, " ")
+	}
+
+	c := load(flag)
+	if got := patterns(c); got != "x github/delete_*" {
+		t.Fatalf("with --config: deny rules %q", got)
+	}
+	if last := c.Usher.Policy.Deny[1].Origin; last.File != user || last.Line != 2 || last.Layer != LayerUser {
+		t.Errorf("the rule of the user file has the origin %+v", last)
+	}
+	if names(c.Servers) != "github" || len(c.Usher.Policy.Allow) != 0 || c.Usher.MaxConnected == 3 || c.Usher.Problem != nil {
+		t.Errorf("more of the user file is used than its deny rules: %q, %+v", names(c.Servers), c.Usher)
+	}
+	if got := strings.Join(c.Watch, " "); got != flag+" "+user {
+		t.Errorf("watched: %q", got)
+	}
+	if got := patterns(load(user)); got != "github/delete_*" {
+		t.Errorf("the user file as --config: deny rules %q", got)
+	}
+
+	w.env = map[string]string{"USHER_POLICY_DENY": "y"}
+	if got := patterns(load("")); got != "github/delete_* y" {
+		t.Errorf("with a variable: deny rules %q", got)
+	}
+	w.env["USHER_POLICY_DENY"] = ""
+	if got := patterns(load(flag)); got != "x github/delete_*" {
+		t.Errorf("with an empty variable: deny rules %q", got)
+	}
+	w.env = nil
+
+	w.write(w.userFile(), `{"usher": {"policy": {"deny": ["github/delete_*"`)
+	if c := load(flag); c.Usher.Problem == nil {
+		t.Error("the rules of a broken user file are unknown, and calls are not blocked")
+	}
+	w.write(w.userFile(), `{"usher": {"policy": {"deny": "all"}}}`)
+	if c := load(flag); c.Usher.Problem == nil {
+		t.Error("a deny rule that cannot be parsed does not block calls")
+	}
+	if err := os.Remove(w.userFile()); err != nil {
+		t.Fatal(err)
+	}
+	if c := load(flag); c.Usher.Problem != nil || patterns(c) != "x" {
+		t.Errorf("without a user file: %v, deny rules %q", c.Usher.Problem, patterns(c))
+	}
+}
+
 func TestProjectSearch(t *testing.T) {
 	body := func(name string) string { return `{"mcpServers": {"` + name + `": {"url": "https://x.example"}}}` }
 	tests := []struct {
