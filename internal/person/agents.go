@@ -1,6 +1,9 @@
 package person
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // ChildVariable is set in the environment of every server that usher starts.
 const ChildVariable = "USHER_CHILD"
@@ -66,4 +69,72 @@ func says(value string) bool {
 		return false
 	}
 	return true
+}
+
+// programs maps the names of agents' programs to the agents. Editors with an agent in them
+// are not listed: a person uses their terminals too.
+func programs() map[string]string {
+	return map[string]string{
+		"aider": "Aider", "amp": "Amp", "auggie": "Augment", "claude": "Claude Code", "codex": "Codex", "copilot": "GitHub Copilot",
+		"crush": "Crush", "cursor-agent": "Cursor", "droid": "Factory", "gemini": "Gemini CLI", "goose": "Goose", "opencode": "opencode",
+		"qwen": "Qwen Code",
+	}
+}
+
+// packages maps paths of scripts, below the directory of a package manager, to the agents.
+func packages() map[string]string {
+	return map[string]string{
+		"/@anthropic-ai/claude-code/": "Claude Code", "/@openai/codex/": "Codex", "/@google/gemini-cli/": "Gemini CLI",
+		"/@qwen-code/qwen-code/": "Qwen Code", "/@github/copilot/": "GitHub Copilot", "/@sourcegraph/amp/": "Amp",
+		"/@augmentcode/auggie/": "Augment", "/node_modules/opencode-ai/": "opencode", "/@mariozechner/pi-coding-agent/": "Pi", "/node_modules/cline/": "Cline",
+	}
+}
+
+// Program names the agent whose process has this name and command line; empty when none is
+// recognised. The script of an interpreter counts as its program.
+func Program(name string, args []string) string {
+	candidates := []string{name}
+	if len(args) > 0 {
+		candidates = append(candidates, args[0])
+	}
+	script := ""
+	if len(args) > 0 && interpreter(path.Base(args[0])) {
+		script = firstOperand(args[1:])
+		candidates = append(candidates, script)
+	}
+	known := programs()
+	for _, c := range candidates {
+		base := path.Base(c)
+		for _, suffix := range []string{".js", ".mjs", ".cjs", ".py"} {
+			base = strings.TrimSuffix(base, suffix)
+		}
+		if agent := known[base]; agent != "" {
+			return agent
+		}
+	}
+	for dir, agent := range packages() {
+		if strings.Contains(script, dir) {
+			return agent
+		}
+	}
+	return ""
+}
+
+// interpreter reports whether a program runs the script that is its first operand.
+func interpreter(base string) bool {
+	switch base {
+	case "node", "nodejs", "bun", "deno":
+		return true
+	}
+	return strings.HasPrefix(base, "python")
+}
+
+// firstOperand is the first argument that is not an option.
+func firstOperand(args []string) string {
+	for _, a := range args {
+		if !strings.HasPrefix(a, "-") && a != "run" {
+			return a
+		}
+	}
+	return ""
 }

@@ -1,18 +1,20 @@
-// Package person decides whether a person stands behind a change.
+// Package person decides whether a person is behind a change.
 //
-// What guards an agent (pins, rules, approvals, tokens) must not be undone by the
-// agent itself. So a change that loosens something needs one of two proofs: a
-// terminal that a person types at, or the script token, which a person has made and
-// given to a script. A process that a coding agent started, or a server that usher
-// supervises, has neither: it is recognised by its environment and by that of its
-// ancestors.
+// Fill in an [Asker] for this process, or a [Peer] for the other end of a control socket,
+// and call Check before a change that loosens a restriction (pins, rules, approvals,
+// tokens).
 //
-// The package does not protect against a program that runs as the same user and is
-// determined: such a program can edit the files that usher reads. It keeps the guard
-// from being undone by one command that the agent was told of or can guess.
+// Check wants one of two proofs: a terminal, or the script token, which a person has made
+// and given to a script. It refuses a process that a coding agent started, and a server
+// that usher runs: it recognises them by their environment and, on Linux, by the
+// environment, name and command line of their ancestors.
 //
-// It owns the table of agents and the script token. Which changes loosen something is
-// the business of cli and of the root package.
+// The package does not protect against a determined program that runs as the same user:
+// such a program can edit the files that usher reads, detach itself from the agent, or
+// emulate a terminal. It stops an agent that runs a command it was told of or can guess.
+//
+// It owns the tables of agents and the script token. Which changes loosen a restriction is
+// decided by the packages that make them.
 package person
 
 import "errors"
@@ -32,9 +34,9 @@ type Asker struct {
 	Dir string
 }
 
-// Check returns nil when a person stands behind the asker, otherwise [ErrNeeded]. In
-// the environment of an agent nothing counts. The ancestors matter only to a terminal,
-// which an agent can make; it cannot make the token.
+// Check returns nil when a person is behind the asker, otherwise [ErrNeeded]. In the
+// environment of an agent it accepts neither proof. It examines the ancestors only for a
+// terminal, which an agent can emulate; it cannot make the token.
 func (a Asker) Check() error {
 	if Agent(a.LookupEnv) != "" {
 		return ErrNeeded

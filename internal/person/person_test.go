@@ -77,6 +77,33 @@ func TestAgent(t *testing.T) {
 	}
 }
 
+func TestProgram(t *testing.T) {
+	for _, tt := range []struct {
+		name, args, want string
+	}{
+		{"claude", "claude", "Claude Code"},
+		{"node", "node /usr/bin/claude --resume", "Claude Code"},
+		{"MainThread", "/usr/bin/node --no-warnings /usr/lib/node_modules/@google/gemini-cli/dist/index.js", "Gemini CLI"},
+		{"codex", "/opt/codex/bin/codex exec", "Codex"},
+		{"bun", "bun run /home/me/.bun/install/global/node_modules/opencode-ai/bin/x", "opencode"},
+		{"python3.12", "python3.12 -u /home/me/.local/bin/aider", "Aider"},
+		{"cursor-agent", "", "Cursor"},
+		// A person's own programs, also when they are about an agent.
+		{"bash", "-bash", ""},
+		{"vim", "vim claude", ""},
+		{"grep", "grep -r codex /usr/lib/node_modules/@openai/codex/", ""},
+		{"cursor", "/usr/share/cursor/cursor --type=zygote", ""},
+		{"code", "/usr/share/code/code", ""},
+		{"node", "node server.js claude", ""},
+		{"tmux: server", "tmux new -s claude", ""},
+		{"", "", ""},
+	} {
+		if got := Program(tt.name, strings.Fields(tt.args)); got != tt.want {
+			t.Errorf("Program(%q, %q) = %q, want %q", tt.name, tt.args, got, tt.want)
+		}
+	}
+}
+
 // The file may be written without usher, as sha256sum prints it.
 func TestTokenFile(t *testing.T) {
 	dir := t.TempDir()

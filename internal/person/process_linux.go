@@ -8,12 +8,17 @@ import (
 	"strings"
 )
 
-// maxAncestors bounds how far up the tree of processes is looked.
+// maxAncestors limits how many ancestors of a process are examined.
 const maxAncestors = 64
 
-// ancestor names the agent in whose environment pid or one of its ancestors was
-// started; empty when none is found. So a shell that takes the markers away from a
-// command (env -u) is seen all the same. What may not be read is passed over.
+// ancestor names the agent that started pid, directly or through other processes; empty
+// when none is found. It recognises each process from pid up by the environment it was
+// started with, which env -u cannot take from the shell above, and by its name and command
+// line, which remain when a shell has replaced itself (exec env -u …).
+//
+// It does not find an agent that is not an ancestor any more (setsid, nohup, a job of another
+// daemon), one whose program has an unknown name, and environments that this user cannot
+// read.
 func ancestor(pid int) string {
 	for range maxAncestors {
 		if pid <= 1 {
@@ -26,9 +31,18 @@ func ancestor(pid int) string {
 		if !ok {
 			return ""
 		}
+		if agent := Program(s.name, commandLine(pid)); agent != "" {
+			return agent
+		}
 		pid = s.parent
 	}
 	return ""
+}
+
+// commandLine returns the arguments of a process, which everyone may read.
+func commandLine(pid int) []string {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // gone: empty
+	return strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
 }
 
 // environment looks up variables of the environment that a process was started with.
@@ -45,8 +59,9 @@ func environment(pid int) func(string) (string, bool) {
 	}
 }
 
-// stat is what /proc/PID/stat tells, to everybody, of a process.
+// stat is what everyone may read of a process in /proc/PID/stat.
 type stat struct {
+	name     string // of the program, at most 15 bytes; the process may change it
 	parent   int
 	terminal bool // it has a controlling terminal
 }
@@ -59,11 +74,11 @@ func readStat(pid int) (stat, bool) {
 	return parseStat(string(raw))
 }
 
-// parseStat reads past the name, which stands in parentheses and may hold anything:
-// state, parent, process group, session, terminal.
+// parseStat reads the name, which is in parentheses and may contain any character, and
+// after it state, parent, process group, session and terminal.
 func parseStat(text string) (stat, bool) {
-	at := strings.LastIndex(text, ")")
-	if at < 0 {
+	from, at := strings.Index(text, "("), strings.LastIndex(text, ")")
+	if from < 0 || at < from {
 		return stat{}, false
 	}
 	fields := strings.Fields(text[at+1:])
@@ -71,7 +86,7 @@ func parseStat(text string) (stat, bool) {
 		return stat{}, false
 	}
 	parent, err := strconv.Atoi(fields[1])
-	return stat{parent: parent, terminal: fields[4] != "0"}, err == nil
+	return stat{name: text[from+1 : at], parent: parent, terminal: fields[4] != "0"}, err == nil
 }
 
 // atTerminal reports whether a process has a controlling terminal and, where that can

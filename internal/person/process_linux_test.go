@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +15,13 @@ import (
 // its environment, and returns the id of the grandchild.
 func started(t *testing.T, env ...string) int {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", `env -i sh -c 'echo $$; read -r line' ; :`)
+	return startedBy(t, "sh", `env -i sh -c 'echo $$; read -r line' ; :`, env...)
+}
+
+// startedBy runs a script with a shell, and returns the process id that it prints first.
+func startedBy(t *testing.T, shell, script string, env ...string) int {
+	t.Helper()
+	cmd := exec.Command(shell, "-c", script)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -63,6 +70,35 @@ func TestAncestor(t *testing.T) {
 	}
 }
 
+// A shell that an agent starts can replace itself by a program without the markers. The
+// agent above it, whose own environment has no marker, is recognised by its program.
+func TestAncestorByProgram(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const script = `CLAUDECODE=1 sh -c 'exec env -u CLAUDECODE sh -c "echo \$\$; read -r line"' ; :`
+	agent := filepath.Join(t.TempDir(), "claude")
+	if err := os.Symlink(sh, agent); err != nil {
+		t.Fatal(err)
+	}
+	pid := startedBy(t, agent, script)
+	if got := ancestor(pid); got != "Claude Code" {
+		t.Errorf("the agent above is %q, want Claude Code", got)
+	}
+	asker := Asker{LookupEnv: lookup(), Terminal: true, PID: pid, Dir: t.TempDir()}
+	if err := asker.Check(); !errors.Is(err, ErrNeeded) {
+		t.Errorf("a terminal below a shell that replaced itself: %v, want a refusal", err)
+	}
+	other := filepath.Join(t.TempDir(), "claudette")
+	if err := os.Symlink(sh, other); err != nil {
+		t.Fatal(err)
+	}
+	if got := ancestor(startedBy(t, other, script)); got != "" {
+		t.Errorf("a program of another name is taken for %q", got)
+	}
+}
+
 func TestPeer(t *testing.T) {
 	pid := started(t)
 	dir := t.TempDir()
@@ -90,8 +126,8 @@ func TestPeer(t *testing.T) {
 
 func TestParseStat(t *testing.T) {
 	for text, want := range map[string]stat{
-		"12 (sh) S 7 12 12 34816 12 0":        {7, true},
-		"12 (a) S 1 (b)) S 7 12 12 0 -1 4194": {7, false},
+		"12 (sh) S 7 12 12 34816 12 0":        {"sh", 7, true},
+		"12 (a) S 1 (b)) S 7 12 12 0 -1 4194": {"a) S 1 (b)", 7, false},
 	} {
 		if got, ok := parseStat(text); !ok || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", text, got, ok, want)

@@ -2,9 +2,9 @@
 
 package person
 
-// ancestor knows nothing where the environment of other processes cannot be read
-// without more rights: the asker's own environment decides.
+// ancestor finds no agent on systems where other processes cannot be read without more
+// privileges: the asker's own environment decides.
 func ancestor(int) string { return "" }
 
-// atTerminal trusts the usher command, which has looked itself.
+// atTerminal trusts the usher command, which has checked itself.
 func atTerminal(int) bool { return true }
