@@ -67,23 +67,24 @@ const intro = `<!-- Made by "make bench" from bench/results.json; do not edit. -
 
 # Performance
 
-usher stands between agents and servers, so it adds to every call. These are the
-figures of one run of ` + "`make bench`" + `, which measures usher and what it is compared
-with side by side: each contestant is a process of its own before the same echo
-server, they take turns, each round begins with another one, every answer is checked
-to be to its very question, and figures are medians over the rounds.
+What usher adds to a call, compared with alternatives.
 
-- **usher** is ` + "`usher serve --http`" + ` with everything on: rules, budgets, pins, cache
+These are the figures of one run of ` + "`make bench`" + `, which measures usher and the
+alternatives side by side: each candidate runs as a separate process in front of the same
+echo server, they take turns, each round starts with another one, every response is
+matched to its request, and figures are medians over the rounds.
+
+- **usher** is ` + "`usher serve --http`" + ` with everything enabled: rules, budgets, pins, cache
   look-up, circuit breaker, supervision.
-- **bare proxy** is ` + "`httputil.ReverseProxy`" + `, which knows nothing of MCP.
-- **SDK proxy** is the proxy that the official Go SDK makes easy, a client and a server.
+- **bare proxy** is ` + "`httputil.ReverseProxy`" + `, which knows nothing about MCP.
+- **SDK proxy** is a proxy made of a client and a server of the official Go SDK.
 - **no proxy** is the echo server itself.
 
 How to read them: absolute times are those of a small machine that runs clients,
-contestant and server on the same cores, so with many clients most of the latency is
-waiting for a core. Ratios carry over to other machines; *at most* is the bar a row has
-to keep, and a row that misses its bar makes ` + "`make bench`" + ` fail. CPU is the processor
-time of the contestant's process for one call, from the operating system.
+candidate and server on the same cores, so with many clients most of the latency is
+waiting for a core. Ratios carry over to other machines; *at most* is the pass threshold
+of a row, and ` + "`make bench`" + ` fails when a row misses it. CPU is the processor time of
+the candidate's process for one call, from the operating system.
 
 `
 
@@ -92,17 +93,17 @@ type section struct{ part, title, about string }
 
 func sections() []section {
 	return []section{
-		{"calls", "Calls", "`tools/call` with 256-byte results. *modern* is revision 2026-07-28, *legacy* the one with sessions, each on both sides of the contestant. Clients ask again as soon as they have an answer, which saturates both cores from 16 clients on; *at 2000/s* sixteen of them share a rate that everybody can keep, and show what an agent feels."},
+		{"calls", "Calls", "`tools/call` with 256-byte results. *modern* is the stateless protocol (2026-07-28), *legacy* the one with sessions, each on both sides of the candidate. Clients send the next request as soon as they have a response, which saturates both cores from 16 clients on; *at 2000/s* sixteen of them share a rate that every candidate can sustain, which is the latency that an agent sees."},
 		{"large", "Large results", "Results of 64 KB, 16 clients."},
-		{"stdio", "Servers over stdio", "A server that is a child of usher against the same one over HTTP: 16 clients, processor time of usher. Slow calls are eight others on the same child that take 300 ms each."},
-		{"costs", "What each stage costs", "Go benchmarks of single stages, without any connection. Rows that name the gate hold the whole gate; the difference between two of them is what the named part adds."},
+		{"stdio", "Servers over stdio", "A stdio server compared with the same one over HTTP: 16 clients, processor time of usher. Slow calls are eight others to the same process that take 300 ms each."},
+		{"costs", "Cost of each stage", "Go benchmarks of single stages, without a connection. Rows that name the gate include the whole gate; the difference between two of them is what the named part adds."},
 		{"servers", "Many servers", "Calls to all servers in turn, 16 clients."},
 		{"memory", "Memory", "`RssAnon` of the program, all servers connected and in use."},
-		{"lists", "Lists", "From the start of the process to a `tools/list` that holds the tools of all healthy servers, over stdio; and the processor time of lists with 1,000 tools."},
-		{"oneshot", "One call from the command line", "From the start of the process until its result is there, and until it has ended: usher has its servers leave first, and the audit trail written. The SDK client is a program that does nothing but connect, call and print."},
-		{"meta", "The one small tool", "Median latency of each action over 20 servers with 50 tools each."},
-		{"login", "Logging in to many servers", "From the command to all consent pages being ready."},
-		{"isolation", "Isolation", "Nineteen healthy servers beside one that misbehaves: the 99th percentile of their calls, over the same without it. Each is called 50 times a second, all at the same moment; four callers use the bad one 20 times a second each, and when supervision has given it up it is reinstated once a second."},
+		{"lists", "Lists", "From the start of the process to a `tools/list` that contains the tools of all healthy servers, over stdio; and the processor time of lists with 1,000 tools."},
+		{"oneshot", "One call from the command line", "From the start of the process until the result is printed, and until the process exits: usher stops its servers first and writes the audit log. The SDK client is a program that only connects, calls and prints."},
+		{"meta", "The `mcp` tool", "Median latency of each action over 20 servers with 50 tools each."},
+		{"login", "Logging in to many servers", "From the start of the command until all consent pages are ready."},
+		{"isolation", "Isolation", "Nineteen healthy servers next to one that misbehaves: the 99th percentile of their calls, divided by the same without it. Each is called 50 times a second, all at the same moment; four callers use the bad one 20 times a second each, and while it is ejected it is reset once a second."},
 	}
 }
 

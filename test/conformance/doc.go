@@ -13,43 +13,42 @@ import (
 
 const docHead = `# Conformance
 
-What the official MCP conformance suite says about usher. This page is written by
-%s, which runs the suite as it is published on npm
-(@modelcontextprotocol/conformance %s), one process per scenario or leg, and holds
-each scenario against the number of checks that reference implementations pass, so
-that a pass without substance does not count.
+Results of the official MCP conformance suite for usher. This page is written by
+%s, which runs the suite as published on npm
+(@modelcontextprotocol/conformance %s), one process per scenario or leg, and compares
+each scenario with the number of checks that reference implementations pass, so that an
+empty pass does not count.
 
-"Scored" are the scenarios that the suite demands of a revision; "others" are run
-and judged like them, but the suite itself only reports them. "Checks" is how many
-single checks passed.
+"Scored" are the scenarios that the suite requires for a protocol version; "others" are run
+and judged the same way, but the suite itself only reports them. "Checks" is the number of
+single checks that passed.
 
 `
 
 const docClient = `## usher as a client
 
 *library* is a program that embeds usher; *gateway* is ` + "`usher serve`" + ` with the suite's
-server behind it and a plain MCP client in front. Logins are done in the three forms
-that a person or an agent can use: a browser, the address pasted back, and in the
-background.
+server behind it and a plain MCP client in front. Logins use the three methods that a user
+or an agent can use: a browser, pasting the redirect URL, and asynchronous.
 
 `
 
 const docServer = `## usher as a server
 
-The suite asks ` + "`usher serve`" + `, behind which stands a server with everything the suite
-wants. *untouched* is ` + "`/servers/NAME/mcp`" + `, *joined* the endpoint that shows all servers
-side by side (with the prefix of the names taken off again on the way), *without
-usher* the server itself. *two replicas* are two ushers on one PostgreSQL with a
-balancer before them that sends every single request to the other one.
+The suite tests ` + "`usher serve`" + ` in front of a server with everything the suite requires.
+*unchanged* is ` + "`/servers/NAME/mcp`" + `, *joined* the endpoint that offers the tools of all
+servers (with the name prefix removed for the suite), *without usher* the server itself.
+*two replicas* are two usher processes on one PostgreSQL behind a load balancer that sends
+each request to the other one.
 
 | server | what it is |
 | --- | --- |
-| stdio | official Go SDK, a child process, both eras |
-| stateful | official Go SDK over HTTP with sessions, the older era |
+| stdio | official Go SDK, a child process, both protocol generations |
+| stateful | official Go SDK over HTTP with sessions, legacy protocol |
 | stateless | official Go SDK over HTTP without sessions |
-| dual | official TypeScript SDK, both eras on one URL |
-| modern | the same without the older era |
-| legacy | the same without the modern era |
+| dual | official TypeScript SDK, both protocol generations on one URL |
+| modern | the same, stateless protocol only |
+| legacy | the same, legacy protocol only |
 
 `
 
@@ -148,12 +147,12 @@ func docName(l leg) string {
 	case strings.HasSuffix(l.via, "-replicas"):
 		return strings.TrimSuffix(l.via, "-replicas") + ", two replicas"
 	}
-	return l.via + ", untouched"
+	return l.via + ", unchanged"
 }
 
 // docReasons says why something did not pass.
 func docReasons(b *strings.Builder, rows []row) {
-	b.WriteString("## What does not pass, and why\n\n")
+	b.WriteString("## Failures and reasons\n\n")
 	none := true
 	for _, r := range rows {
 		for _, one := range r.results {

@@ -63,19 +63,19 @@ func unpassable(l *serverLeg) map[string]string {
 	}
 	switch l.fixture + " " + l.revision {
 	case goStateful + " 2025-11-25":
-		because("the fixture closes its stream without an event id, so its own answer is lost", "server-sse-polling")
+		because("the fixture closes its stream without an event id, so its own response is lost", "server-sse-polling")
 	case goStateless + " 2025-11-25":
-		because("the fixture cannot ask its client without a session, in either era",
+		because("the fixture cannot send client requests without a session",
 			"tools-call-sampling", "tools-call-elicitation", "elicitation-sep1034-defaults", "elicitation-sep1330-enums")
-		because("the fixture closes its stream without an event id, so its own answer is lost", "server-sse-polling")
+		because("the fixture closes its stream without an event id, so its own response is lost", "server-sse-polling")
 	case goStateful + " 2026-07-28":
 		because(unnamed, "input-required-result-basic-elicitation")
-		because("in the older era the SDK of the fixture asks one round only", "input-required-result-multi-round")
+		because("with the legacy protocol the SDK of the fixture sends one round of requests only", "input-required-result-multi-round")
 	case tsLegacy + " 2026-07-28":
 		because(unnamed, "input-required-result-basic-elicitation")
-		because("the older era has no code for a capability that is missing: the tool itself says so", "server-stateless")
+		because("the legacy protocol has no error code for a missing capability: the tool itself reports it", "server-stateless")
 	}
 	return known
 }
 
-const unnamed = "questions of the older era have no names, and the scenario looks for the one that the fixture gives in the modern era"
+const unnamed = "legacy elicitation requests carry no names, and the scenario expects the name that the fixture uses with the stateless protocol"
