@@ -10,8 +10,9 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/usher-mcp/usher/cli.version=$(VERSION)
 PKGS    ?= ./...
+PREFIX  ?= $(HOME)/.local
 
-.PHONY: help build setup test proof demo bench microbench docs man lint lint-quick fmt conformance fuzz clean
+.PHONY: help build install setup test proof demo bench microbench docs man lint lint-quick fmt conformance fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -20,7 +21,11 @@ build: ## one static binary: bin/usher
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/usher ./cmd/usher
 
-demo: build ## build, then show usher at work on its own fake servers
+install: build ## copy bin/usher to PREFIX/bin (~/.local/bin)
+	install -d '$(PREFIX)/bin'
+	install -m 755 bin/usher '$(PREFIX)/bin/usher'
+
+demo: build ## build, then run the tour with built-in servers
 	@bin/usher demo
 
 setup: ## install what the tests need, into .cache/
@@ -43,13 +48,13 @@ proof: setup ## the long forms of the tests
 conformance: setup ## the official MCP conformance suite against usher
 	@scripts/postgres.sh run go run ./test/conformance
 
-bench: ## measure usher against its promises; writes bench/results.json and docs/performance.md
+bench: ## compare usher with alternatives; writes bench/results.json and docs/performance.md
 	go run ./bench
 
 microbench: ## Go benchmarks of single functions
 	go test -run '^$$' -bench . -benchmem $(PKGS)
 
-docs: ## write what of the documents is made from the program
+docs: ## write the generated parts of the documents
 	@go run ./test/docs/gen
 
 man: ## man pages: bin/man

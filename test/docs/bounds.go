@@ -13,25 +13,25 @@ type bound struct {
 }
 
 var bounds = []bound{
-	{"one message of a server", "config", "DefaultMaxMessageBytes", "", "the rest of it is thrown away and the call fails; `maxMessageBytes`"},
+	{"one message from a server", "config", "DefaultMaxMessageBytes", "", "the rest is discarded and the call fails; `maxMessageBytes`"},
 	{"messages in a JSON-RPC batch", "mcp", "maxBatch", "", "the batch is refused"},
 	{"connecting", "config", "DefaultConnectTimeout", "", "`timeouts.connect`"},
 	{"listing", "config", "DefaultListTimeout", "", "`timeouts.list`"},
 	{"a call", "config", "DefaultCallTimeout", "", "`timeouts.call`, `usher call --timeout`"},
 	{"failures in a row that open the circuit", "config", "DefaultCircuitThreshold", "", "`supervision.circuitThreshold`"},
-	{"how long the circuit stays open at first", "config", "DefaultCircuitReset", "", "then one probe; twice as long each time it fails; `supervision.circuitReset`"},
-	{"how long at most", "host", "maxPause", "", ""},
+	{"how long the circuit first stays open", "config", "DefaultCircuitReset", "", "then one probe; twice as long each time it fails; `supervision.circuitReset`"},
+	{"maximum of that", "host", "maxPause", "", ""},
 	{"restarts", "config", "DefaultMaxRestarts", "", "within the window below; one more ejects the server; `supervision.maxRestarts`"},
 	{"window of restarts", "config", "DefaultRestartWindow", "", "`supervision.restartWindow`"},
-	{"wait before a restart", "host", "maxBackoff", "", "at most; it begins with 0.1 s and doubles"},
-	{"programs that run at once", "host", "DefaultMaxConnected", "", "`usher.maxConnected`"},
-	{"programs that start at once", "host", "DefaultStartConcurrency", "", ""},
-	{"standard error that is kept of a program", "process", "DefaultStderrBytes", "", "the oldest lines go first"},
-	{"one line of it", "process", "maxLine", "", "it is cut into pieces"},
-	{"from the end of standard input to SIGTERM", "process", "DefaultGrace", "", ""},
-	{"from SIGTERM to SIGKILL, for all that descends from it", "process", "DefaultKill", "", ""},
-	{"cached results of one tool", "policy", "maxPerTool", "", "the oldest goes first"},
-	{"cached results together", "policy", "DefaultCache", "", ""},
+	{"backoff before a restart", "host", "maxBackoff", "", "exponential, from 0.1 s up to this"},
+	{"concurrent stdio servers", "host", "DefaultMaxConnected", "", "`usher.maxConnected`"},
+	{"stdio servers started concurrently", "host", "DefaultStartConcurrency", "", ""},
+	{"stderr kept per server", "process", "DefaultStderrBytes", "", "the oldest lines are dropped"},
+	{"one line of stderr", "process", "maxLine", "", "it is split"},
+	{"from closing stdin to SIGTERM", "process", "DefaultGrace", "", ""},
+	{"from SIGTERM to SIGKILL, for the whole process tree", "process", "DefaultKill", "", ""},
+	{"cached results of one tool", "policy", "maxPerTool", "", "the oldest is dropped"},
+	{"all cached results", "policy", "DefaultCache", "", ""},
 	{"one stored record", "vault", "MaxData", "", ""},
 	{"a `${cmd:…}` placeholder", ".", "commandTimeout", "", ""},
 }
@@ -58,7 +58,7 @@ func boundsTable(root string) (string, error) {
 		}
 		rows = append(rows, []string{b.about, value, b.after})
 	}
-	return table([]string{"what", "bound", "then, or how to change it"}, rows), nil
+	return table([]string{"what", "limit", "effect, or the setting"}, rows), nil
 }
 
 // limitsTable shows what untrusted parties can make grow, and how far.

@@ -9,8 +9,8 @@ import (
 	"github.com/usher-mcp/usher/internal/torture"
 )
 
-// figuresTable shows the report of the last long run of `usher torture`, which is
-// kept as it was printed.
+// figuresTable shows the report of the last full run of `usher torture`, which is stored
+// as it was printed.
 func figuresTable(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "promises.json"))
 	if err != nil {
@@ -22,16 +22,16 @@ func figuresTable(root string) (string, error) {
 	}
 	var rows [][]string
 	for _, p := range r.Promises {
-		kept := "kept"
+		result := "held"
 		if !p.Kept {
-			kept = "**broken**"
+			result = "**broken**"
 		}
 		if !p.Full && p.Skipped == "" {
-			kept += ", cut short"
+			result += ", truncated"
 		}
-		rows = append(rows, []string{fmt.Sprint(p.Number), kept, p.String(), fmt.Sprintf("%.0f s", p.Seconds)})
+		rows = append(rows, []string{fmt.Sprint(p.Number), result, p.String(), fmt.Sprintf("%.0f s", p.Seconds)})
 	}
-	head := fmt.Sprintf("Version %s on %s with %d processors, %s, seed %d, %.0f minutes; the report itself is\n[promises.json](promises.json).\n\n",
+	head := fmt.Sprintf("Version %s on %s with %d processors, %s, seed %d, %.0f minutes; the full report is\n[promises.json](promises.json).\n\n",
 		r.Version, r.System, r.CPUs, r.Started.Format("2006-01-02"), r.Seed, r.Seconds/60)
-	return head + table([]string{"#", "", "figures", "tried for"}, rows), nil
+	return head + table([]string{"#", "result", "figures", "duration"}, rows), nil
 }

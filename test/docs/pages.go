@@ -44,12 +44,17 @@ func Pages(ctx context.Context, root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	measured, err := readmeTable(root)
+	if err != nil {
+		return nil, err
+	}
 	program, err := os.ReadFile(filepath.Join(root, "test", "docs", "embed", "main.go"))
 	if err != nil {
 		return nil, err
 	}
 	pages := map[string]string{"docs/cli.md": cliPage(commands)}
 	for _, part := range []struct{ page, name, text string }{
+		{"README.md", "figures", measured},
 		{"docs/configuration.md", "settings", settings},
 		{"docs/configuration.md", "server options", servers},
 		{"docs/configuration.md", "clients", clientsTable()},
