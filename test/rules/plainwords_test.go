@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -19,11 +18,12 @@ import (
 	"github.com/usher-mcp/usher/test/need"
 )
 
-// shrink removes converted files from the list of those that are not.
-var shrink = flag.Bool("shrink", false, "remove converted files from "+unconvertedFile)
+// shrink updates the list of files that are not converted yet.
+var shrink = flag.Bool("shrink", false, "remove what was converted from "+unconvertedFile)
 
-// unconvertedFile lists the Go files, by base name, that still use words which the glossary
-// of CONTRIBUTING.md replaces. No name may be added.
+// unconvertedFile lists the base names of Go files that still use expressions which the
+// glossary of CONTRIBUTING.md replaces, and how many. No name may be added and no number
+// may grow.
 const unconvertedFile = "test/rules/testdata/unconverted.txt"
 
 // plain lists expressions that the glossary of CONTRIBUTING.md replaces.
@@ -188,36 +188,60 @@ func TestCodeUsesPlainWords(t *testing.T) {
 	}
 	list := filepath.Join(root, filepath.FromSlash(unconvertedFile))
 	text, err := os.ReadFile(list)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
 		t.Fatal(err)
 	}
-	unconverted := map[string]bool{} // base name: still needed
-	for name := range strings.FieldsSeq(string(text)) {
-		unconverted[name] = false
+	allowed, err := readCounts(string(text))
+	if err != nil {
+		t.Fatalf("%s: %v", unconvertedFile, err)
 	}
+	found := map[string][]string{} // by base name, so that a file may move
 	for _, s := range everySource(t) {
-		findings := spoken(s)
-		base := path.Base(s.path)
-		if _, listed := unconverted[base]; listed {
-			unconverted[base] = unconverted[base] || len(findings) > 0
-			continue
-		}
-		for _, finding := range findings {
-			t.Errorf("%s: %s", s.path, finding)
+		for _, finding := range spoken(s) {
+			found[path.Base(s.path)] = append(found[path.Base(s.path)], s.path+": "+finding)
 		}
 	}
-	maps.DeleteFunc(unconverted, func(name string, needed bool) bool {
-		if !needed && !*shrink {
-			t.Errorf("%s is converted: remove it from %s (go test ./test/rules -shrink)", name, unconvertedFile)
-		}
-		return !needed
-	})
 	if *shrink {
-		names := slices.Sorted(maps.Keys(unconverted))
-		if err := os.WriteFile(list, []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(list, []byte(shrunk(allowed, found)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for name, findings := range found {
+		if len(findings) > allowed[name] {
+			t.Errorf("%d expressions that the glossary replaces, at most %d in files named %s:\n%s",
+				len(findings), allowed[name], name, strings.Join(findings, "\n"))
+		}
+	}
+	for name := range allowed {
+		if len(found[name]) == 0 && !*shrink {
+			t.Errorf("%s is converted: remove it from %s (go test ./test/rules -shrink)", name, unconvertedFile)
+		}
+	}
+}
+
+// readCounts reads lines of a name and a number.
+func readCounts(text string) (map[string]int, error) {
+	out := map[string]int{}
+	for line := range strings.Lines(text) {
+		name, count, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = n
+	}
+	return out, nil
+}
+
+// shrunk writes the list without what was converted; no name or number grows.
+func shrunk(allowed map[string]int, found map[string][]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(allowed)) {
+		if n := min(allowed[name], len(found[name])); n > 0 {
+			fmt.Fprintf(&b, "%s %d\n", name, n)
+		}
+	}
+	return b.String()
 }
 
 func TestPlainWordsFind(t *testing.T) {
@@ -242,6 +266,10 @@ func TestPlainWordsFind(t *testing.T) {
 	}
 	if got := prose("a\n```\nanew\n```\n<!-- setup\nanew\n-->\n`anew` b"); strings.Contains(got, "anew") {
 		t.Errorf("prose keeps code: %q", got)
+	}
+	counts := map[string]int{"a.go": 2, "b.go": 1, "c.go": 1}
+	if got := shrunk(counts, map[string][]string{"a.go": {"x"}, "c.go": {"x", "y"}, "d.go": {"x"}}); got != "a.go 1\nc.go 1\n" {
+		t.Errorf("the list shrinks to %q", got)
 	}
 	try(t, spoken, []probe{
 		{"string", "p/a.go", "package p\nvar x = \"a call under way\"\n", 1},
