@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +27,7 @@ const (
 	childJob   = "USHER_AUTH_CHILD"
 	childStore = "USHER_AUTH_STORE"
 	childURL   = "USHER_AUTH_URL"
-	childHalt  = "USHER_AUTH_HALT" // the step of a refresh at which it halts; none if empty
+	childHalt  = "USHER_AUTH_HALT" // the step of a refresh at which it halts, see haltAt; none if empty
 )
 
 // runChild makes one call for each line of standard input and says how it went.
@@ -42,8 +41,8 @@ func runChild(string) int {
 	}
 	in := bufio.NewScanner(os.Stdin)
 	e := New(store, nil)
-	if n, err := strconv.Atoi(os.Getenv(childHalt)); err == nil {
-		h := &halting{Store: store, n: int32(n), in: in}
+	if at := os.Getenv(childHalt); at != "" {
+		h := &halting{Store: store, until: at, in: in, times: map[string]int{}}
 		e = New(h, &Options{RoundTripper: &http.Transport{DialContext: h.dial}})
 	}
 	e.clock = clock.now
