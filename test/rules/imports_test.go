@@ -48,7 +48,9 @@ var rooms = map[string]rule{
 	"control":            {theirs: []string{"golang.org/x/sys"}},
 	"process":            {theirs: []string{"golang.org/x/sys"}},
 	"upstream":           {ours: []string{"process", "config"}},
-	"vault":              {theirs: []string{"github.com/zalando/go-keyring", "filippo.io/age", "golang.org/x/sys"}},
+	"vault":              {theirs: []string{"golang.org/x/sys"}},
+	"vault/audit":        {ours: []string{"vault"}},
+	"vault/keys":         {ours: []string{"vault"}, theirs: []string{"github.com/zalando/go-keyring", "filippo.io/age", "golang.org/x/sys"}},
 	"vault/sqlstore":     {ours: []string{"vault"}, theirs: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	"vault/vaulttest":    {ours: []string{"vault"}, theirs: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"auth":               {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
@@ -69,12 +71,12 @@ var rooms = map[string]rule{
 	}},
 	"internal/app": {ours: []string{
 		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
-		"auth", "auth/bulk", "vault", "vault/sqlstore", "control", "internal/person",
+		"auth", "auth/bulk", "vault", "vault/audit", "vault/keys", "vault/sqlstore", "control", "internal/person",
 	}},
 	"usher":         {ours: []string{"*"}},
 	"internal/fake": {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 	"internal/torture": {ours: []string{
-		"internal/app", "config", "auth", "gateway", "host", "policy", "vault", "vault/sqlstore", "internal/fake",
+		"internal/app", "config", "auth", "gateway", "host", "policy", "vault", "vault/keys", "vault/sqlstore", "internal/fake",
 	}},
 	"cmd/usher": {ours: []string{"cli", "process"}},
 	"bench":     {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
@@ -83,7 +85,7 @@ var rooms = map[string]rule{
 
 // inTests may be imported by test files of any room.
 var inTests = rule{
-	ours: []string{"internal/fake", "test/need", "vault/vaulttest", "vault/sqlstore"},
+	ours: []string{"internal/fake", "test/need", "vault/vaulttest", "vault/sqlstore", "vault/keys", "vault/audit"},
 	theirs: []string{
 		"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid",
 		"github.com/rogpeppe/go-internal", "github.com/modelcontextprotocol/go-sdk",
