@@ -45,9 +45,9 @@ type Options struct {
 	// Load says where configuration and state are found.
 	Load config.LoadOptions
 	// Store keeps logins, secrets, approvals, pins and the catalog, as it is given:
-	// see keys.Sealed. With a *vault.Memory nothing at all is written to disk. Nil: the
-	// store that the configuration names, by default a
-	// sealed SQLite file in the state directory; it is closed with the Host.
+	// see keys.Sealed. With a *vault.Memory, sealed or not, nothing is written to disk.
+	// Nil: the store that the configuration names, by default a sealed SQLite file in
+	// the state directory; it is closed with the Host.
 	Store vault.Store
 	// Keychain may hold the key of the store. Default: the operating system's.
 	Keychain keys.Keychain
@@ -313,7 +313,7 @@ func (h *App) Close() error {
 		if h.engine != nil {
 			err = errors.Join(err, h.engine.Close())
 		}
-		if _, inMemory := h.store.(*vault.Memory); !inMemory {
+		if _, inMemory := vault.Unsealed(h.store).(*vault.Memory); !inMemory {
 			err = errors.Join(err, h.rings.save(h.logDir()))
 		}
 		if h.transport != nil {
