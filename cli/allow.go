@@ -2,13 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/pattern"
 )
 
 type ruleOptions struct {
@@ -173,10 +173,10 @@ func (a *factory) ruleConsequences(o ruleOptions, before *config.Config) {
 	}
 }
 
-func matching(cfg *config.Config, pattern string) []string {
+func matching(cfg *config.Config, servers string) []string {
 	var out []string
 	for _, s := range cfg.Servers {
-		if ok, _ := path.Match(pattern, s.Name); ok { // the pattern was checked
+		if pattern.Match(servers, s.Name) {
 			out = append(out, s.Name)
 		}
 	}

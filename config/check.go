@@ -3,8 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strings"
+
+	"github.com/usher-mcp/usher/internal/pattern"
 )
 
 // ParseTransport maps every spelling seen in files to ours.
@@ -131,12 +132,9 @@ func checkURLTemplate(raw string) error {
 }
 
 // checkGlob checks the syntax of a pattern over names.
-func checkGlob(pattern string) error {
-	if pattern == "" {
-		return errors.New("a pattern is empty")
-	}
-	if _, err := path.Match(pattern, ""); err != nil {
-		return fmt.Errorf("%s is not a pattern: %w", Visible(pattern), err)
+func checkGlob(text string) error {
+	if err := pattern.Check(text); err != nil {
+		return fmt.Errorf("%s is not a pattern: %w", Visible(text), err)
 	}
 	return nil
 }

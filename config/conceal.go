@@ -98,7 +98,7 @@ type marked struct {
 	raw  bool // it was no template, so the text must not be escaped
 }
 
-var mark = pattern("\x00[0-9]+\x00")
+var mark = lazyRegexp("\x00[0-9]+\x00")
 
 func (c concealer) mark(v string) *marked {
 	m := &marked{concealer: c}
@@ -169,14 +169,14 @@ func (m *marked) sub(pattern *regexp.Regexp, f func(g []string) string) {
 }
 
 var (
-	userinfo   = pattern(`([A-Za-z][A-Za-z0-9+.-]*://)([^/?#@\s"']+)@`)
-	parameter  = pattern(`([?&#;])([^=&#;\s\x00]+)=([^&#;\s"']*)`)
-	segment    = pattern(`/([^/?#\s"'\x00]+)`)
-	assignment = pattern(`\b([A-Za-z_][\w-]*)=("[^"]*"|'[^']*'|[^\s"'&]+)`)
-	credential = pattern(`(?i)\b(bearer|basic|dpop)(\s+)([^\s"']+)`)
-	jsonMember = pattern(`"([^"\\]+)"(\s*:\s*)"((?:[^"\\]|\\.)*)"`)
-	longWord   = pattern(`[^\s"',:;=()<>|&\x00]{12,}`)
-	flagValue  = pattern(`(^|\s)(--?[A-Za-z][\w-]*)(\s+)([^\s"'-][^\s"']*|"[^"]*"|'[^']*')`)
+	userinfo   = lazyRegexp(`([A-Za-z][A-Za-z0-9+.-]*://)([^/?#@\s"']+)@`)
+	parameter  = lazyRegexp(`([?&#;])([^=&#;\s\x00]+)=([^&#;\s"']*)`)
+	segment    = lazyRegexp(`/([^/?#\s"'\x00]+)`)
+	assignment = lazyRegexp(`\b([A-Za-z_][\w-]*)=("[^"]*"|'[^']*'|[^\s"'&]+)`)
+	credential = lazyRegexp(`(?i)\b(bearer|basic|dpop)(\s+)([^\s"']+)`)
+	jsonMember = lazyRegexp(`"([^"\\]+)"(\s*:\s*)"((?:[^"\\]|\\.)*)"`)
+	longWord   = lazyRegexp(`[^\s"',:;=()<>|&\x00]{12,}`)
+	flagValue  = lazyRegexp(`(^|\s)(--?[A-Za-z][\w-]*)(\s+)([^\s"'-][^\s"']*|"[^"]*"|'[^']*')`)
 )
 
 // url conceals userinfo, parameters that look like credentials, and random
@@ -289,7 +289,7 @@ func (c concealer) args(args []string) []string {
 	return out
 }
 
-var headerLine = pattern(`^([A-Za-z][A-Za-z0-9-]*):(\s*)(\S.*)$`)
+var headerLine = lazyRegexp(`^([A-Za-z][A-Za-z0-9-]*):(\s*)(\S.*)$`)
 
 // header conceals the value of an argument that is a whole header, and
 // credentials anywhere else in it.

@@ -9,13 +9,13 @@ import (
 )
 
 // secretKeys are the words that make the value beside them a credential.
-var secretKeys = pattern(`(?i)(token|secret|passw(or)?d|passphrase|pwd|api[-_]?key|apikey|auth(orization)?$|^auth|credential|cookie|private[-_]?key|access[-_]?key|signing[-_]?key|encryption[-_]?key|session[-_]?(id|key)|signature|bearer|jwt|(^|[-_])(pat|dsn|key|sig|code)$|[a-z]Key$|connection[-_]?string|database[-_]?url)`)
+var secretKeys = lazyRegexp(`(?i)(token|secret|passw(or)?d|passphrase|pwd|api[-_]?key|apikey|auth(orization)?$|^auth|credential|cookie|private[-_]?key|access[-_]?key|signing[-_]?key|encryption[-_]?key|session[-_]?(id|key)|signature|bearer|jwt|(^|[-_])(pat|dsn|key|sig|code)$|[a-z]Key$|connection[-_]?string|database[-_]?url)`)
 
 // harmlessKeys look like secretKeys and are not.
-var harmlessKeys = pattern(`(?i)(token[-_]?(endpoint|url|uri|type|limit|budget|ttl)|max[-_]?tokens|(file|path|dir|name|helper|method|type|url|uri|env|var|store|scheme|host|id)$)`)
+var harmlessKeys = lazyRegexp(`(?i)(token[-_]?(endpoint|url|uri|type|limit|budget|ttl)|max[-_]?tokens|(file|path|dir|name|helper|method|type|url|uri|env|var|store|scheme|host|id)$)`)
 
 // tokenShapes are credentials that can be told by their looks.
-var tokenShapes = pattern(`(?i)^(sk|pk|rk)[-_](live|test|ant|proj|or|[a-z0-9])[-_a-z0-9]{12,}|^gh[oprsu]_\w{16,}|^github_pat_\w{16,}|^glpat-[\w-]{12,}|^xox[a-z]-[\w-]{8,}|^xapp-[\w-]{8,}|^(AKIA|ASIA)[0-9A-Z]{12,}|^AIza[\w-]{20,}|^ya29\.|^eyJ[\w-]{8,}\.|^-----BEGIN|^npm_\w{16,}|^hf_\w{16,}|^lin_(api|oauth)_\w{8,}|^ntn_\w{16,}|^secret_\w{16,}|^sntry[su]_|^whsec_|^dop_v1_|^shp(at|ss|ca)_|^SG\.[\w-]{8,}|^pypi-[\w-]{16,}|^figd_|^sbp_\w{16,}|^tvly-|^fc-[0-9a-f]{16,}|^pat[-_][\w.-]{12,}|^key-[0-9a-f]{16,}|^v\d\.\d\.[\w-]{20,}`)
+var tokenShapes = lazyRegexp(`(?i)^(sk|pk|rk)[-_](live|test|ant|proj|or|[a-z0-9])[-_a-z0-9]{12,}|^gh[oprsu]_\w{16,}|^github_pat_\w{16,}|^glpat-[\w-]{12,}|^xox[a-z]-[\w-]{8,}|^xapp-[\w-]{8,}|^(AKIA|ASIA)[0-9A-Z]{12,}|^AIza[\w-]{20,}|^ya29\.|^eyJ[\w-]{8,}\.|^-----BEGIN|^npm_\w{16,}|^hf_\w{16,}|^lin_(api|oauth)_\w{8,}|^ntn_\w{16,}|^secret_\w{16,}|^sntry[su]_|^whsec_|^dop_v1_|^shp(at|ss|ca)_|^SG\.[\w-]{8,}|^pypi-[\w-]{16,}|^figd_|^sbp_\w{16,}|^tvly-|^fc-[0-9a-f]{16,}|^pat[-_][\w.-]{12,}|^key-[0-9a-f]{16,}|^v\d\.\d\.[\w-]{20,}`)
 
 // IsSecretName reports whether a key, header or variable of this name usually
 // holds a credential.
@@ -88,6 +88,6 @@ func entropy(counts map[rune]int, n int) float64 {
 
 // pattern compiles an expression when it is first used: compiling all of them would be
 // a good part of the time that a short command takes.
-func pattern(expr string) func() *regexp.Regexp {
+func lazyRegexp(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -6,9 +6,9 @@ import (
 )
 
 var (
-	quoted   = pattern(`"(?:[^"\\]|\\.)*("|$)`)
-	bareWord = pattern(`[^\s"',:;=()<>|&{}\[\]]{8,}`)
-	keyColon = pattern(`"?([\w-]+)"?\s*:\s*`)
+	quoted   = lazyRegexp(`"(?:[^"\\]|\\.)*("|$)`)
+	bareWord = lazyRegexp(`[^\s"',:;=()<>|&{}\[\]]{8,}`)
+	keyColon = lazyRegexp(`"?([\w-]+)"?\s*:\s*`)
 )
 
 // starSecrets replaces credentials in a line of a file by as many stars, so
