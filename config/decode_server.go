@@ -75,7 +75,7 @@ func (d *decoder) serverKeys(s *Server, kind *string) map[string]setter {
 		"supervision": d.nested("supervision", map[string]setter{
 			"circuitThreshold": d.tuning(number(d, "circuitThreshold", &s.Supervision.CircuitThreshold, 1)),
 			"circuitReset":     d.tuning(d.positive("circuitReset", &s.Supervision.CircuitReset)),
-			"maxRestarts":      d.tuning(number(d, "maxRestarts", &s.Supervision.MaxRestarts, 0)),
+			"maxRestarts":      d.tuning(d.restarts(&s.Supervision.MaxRestarts)),
 			"restartWindow":    d.tuning(d.positive("restartWindow", &s.Supervision.RestartWindow)),
 			"ejectionReset":    d.tuning(d.positive("ejectionReset", &s.Supervision.EjectionReset)),
 			"retry": d.tuning(d.oneOf("retry", func(v string) { s.Supervision.Retry = Retry(v) },
@@ -98,6 +98,20 @@ func (d *decoder) serverKeys(s *Server, kind *string) map[string]setter {
 		"tags":     d.tuning(d.strs("tags", &s.Tags)),
 		"oauth":    d.oauth(&s.OAuth),
 		"x-origin": d.foreign(&s.Foreign),
+	}
+}
+
+// restarts reads supervision.maxRestarts, in which 0 is none.
+func (d *decoder) restarts(p *int) setter {
+	return func(v hujson.Value) error {
+		n := *p
+		if err := number(d, "maxRestarts", &n, 0)(v); err != nil {
+			return err
+		}
+		if *p = n; n == 0 {
+			*p = NoRestarts
+		}
+		return nil
 	}
 }
 

@@ -22,9 +22,6 @@ func (s Server) Entry() (json.RawMessage, error) {
 	if s.Lazy != nil && s.KeepAlive != DefaultKeepAlive {
 		e.KeepAlive = new(durationText(s.KeepAlive))
 	}
-	if s.Lazy != nil && s.Supervision.MaxRestarts == 0 {
-		e.Supervision["maxRestarts"] = 0
-	}
 	if s.Pins != PinsBlock {
 		e.Pins = s.Pins
 	}
@@ -150,7 +147,9 @@ func (v Supervision) entry() map[string]any {
 	out := map[string]any{}
 	unlessDefault(out, "circuitThreshold", v.CircuitThreshold, DefaultCircuitThreshold)
 	unlessDefault(out, "circuitReset", durationText(v.CircuitReset), durationText(DefaultCircuitReset))
-	unlessDefault(out, "maxRestarts", v.MaxRestarts, DefaultMaxRestarts)
+	if v.MaxRestarts != 0 {
+		unlessDefault(out, "maxRestarts", any(v.RestartLimit()), any(DefaultMaxRestarts))
+	}
 	unlessDefault(out, "restartWindow", durationText(v.RestartWindow), durationText(DefaultRestartWindow))
 	unlessDefault(out, "ejectionReset", durationText(v.EjectionReset), durationText(0))
 	unlessDefault(out, "retry", v.Retry, RetrySafe)

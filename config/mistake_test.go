@@ -85,7 +85,7 @@ func TestLowValuesAreRaised(t *testing.T) {
 		u.Budgets.Servers["a"] != (Budget{Calls: 5, Window: time.Second}) {
 		t.Errorf("%+v", u)
 	}
-	if s.MaxMessageBytes != 1024 || s.Supervision.MaxRestarts != 0 {
+	if s.MaxMessageBytes != 1024 || s.Supervision.RestartLimit() != 0 {
 		t.Errorf("%+v", s)
 	}
 	if len(c.Warnings) != 6 {
