@@ -98,8 +98,11 @@ type loader struct {
 	servers map[string]Server
 }
 
-// finish puts the servers in order.
+// finish puts the servers in order and names settings that have no effect.
 func (l *loader) finish() {
+	for _, path := range l.cfg.Usher.unused() {
+		l.warn(fmt.Sprintf("%s has no effect while gateway.auth.mode is %s", path, l.cfg.Usher.Gateway.Auth.Mode))
+	}
 	for _, s := range l.servers {
 		l.cfg.Servers = append(l.cfg.Servers, s)
 	}

@@ -145,3 +145,20 @@ func TestEnvironmentMistakes(t *testing.T) {
 		t.Errorf("rules from the environment: %v", c.Usher.Problem)
 	}
 }
+
+// TestUnusedSettingsAreNamed: a setting that the others make meaningless is not
+// ignored without a word.
+func TestUnusedSettingsAreNamed(t *testing.T) {
+	for mode, want := range map[string]int{"token": 3, "oidc": 0} {
+		c := loadText(t, `{"usher": {"gateway": {"auth": {"mode": "`+mode+`", "issuer": "https://i.example", "audience": "a", "scopes": ["s"]}}}}`)
+		n := 0
+		for _, w := range c.Warnings {
+			if strings.Contains(w.Msg, "has no effect") {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: warnings %v, want %d", mode, c.Warnings, want)
+		}
+	}
+}

@@ -260,6 +260,24 @@ func (s Settings) Resolve(ctx context.Context, r Lookup, dir string) (Settings, 
 	return s, nil
 }
 
+// unused are the settings that the others leave without effect.
+func (s *Settings) unused() []string {
+	auth := s.Gateway.Auth
+	if auth.Mode == "oidc" {
+		return nil
+	}
+	var out []string
+	for path, set := range map[string]bool{
+		"gateway.auth.issuer": auth.Issuer != "", "gateway.auth.audience": auth.Audience != "", "gateway.auth.scopes": len(auth.Scopes) > 0,
+	} {
+		if set {
+			out = append(out, path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 func atLeast[T int | int64 | time.Duration](p *T, low T) func() error {
 	return func() error {
 		if *p < low {
