@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/usher-mcp/usher/config/jsonc"
 )
 
 // Entry writes the server as it stands in a file: only what differs from the
@@ -31,7 +33,7 @@ func (s Server) Entry() (json.RawMessage, error) {
 	if t := s.Tools; len(t.Allow)+len(t.Deny)+len(t.Rename) > 0 {
 		e.Tools = &toolsEntry{t.Allow, t.Deny, t.Rename}
 	}
-	return marshal(e)
+	return jsonc.Marshal(e)
 }
 
 // entryType leaves out a type that follows from the rest.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/usher-mcp/usher/config/jsonc"
 )
 
 // TestMistakesLeaveTheRest: one wrong setting is reported where it is, has its default,
@@ -42,7 +44,7 @@ func TestMistakesLeaveTheRest(t *testing.T) {
 			t.Errorf("%s: mistakes %v", tt.text, c.Usher.Mistakes)
 			continue
 		}
-		if e, ok := errors.AsType[*Error](c.Usher.Mistakes[0].Err); !ok || e.Line != 1 {
+		if e, ok := errors.AsType[*jsonc.Error](c.Usher.Mistakes[0].Err); !ok || e.Line != 1 {
 			t.Errorf("%s: the mistake has no place: %v", tt.text, c.Usher.Mistakes[0].Err)
 		}
 		if len(c.Warnings) != 1 || c.Warnings[0].Line != 1 || !strings.Contains(c.Warnings[0].Msg, tt.msg) {
@@ -64,7 +66,7 @@ func TestRulesFailClosed(t *testing.T) {
 		`{"usher": []}`,
 	} {
 		c := loadText(t, text)
-		if e, ok := errors.AsType[*Error](c.Usher.Problem); !ok || e.Line != 1 {
+		if e, ok := errors.AsType[*jsonc.Error](c.Usher.Problem); !ok || e.Line != 1 {
 			t.Errorf("%s: problem = %v", text, c.Usher.Problem)
 		}
 		if len(c.Usher.Mistakes) > 0 {

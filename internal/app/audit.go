@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault/audit"
@@ -20,7 +20,7 @@ func act(f policy.Finished) audit.Record {
 	k := callerKey(f.Key)
 	target := f.Tool
 	if f.Method != mcp.MethodToolsCall && f.Method != mcp.MethodPromptsGet {
-		target = config.MaskURI(target) // before it is cut: half a URI hides its password from us
+		target = template.MaskURI(target) // before it is cut: half a URI hides its password from us
 	}
 	return audit.Record{
 		At: f.Began.Add(f.Took), Principal: k.Principal, Server: k.Server, Account: k.Account, Method: f.Method,

@@ -14,7 +14,7 @@ type rule struct {
 
 // everywhere may be imported by any room.
 var everywhere = rule{
-	ours: []string{"internal/jsonx", "internal/wire", "mcp", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "internal/pattern", "event"},
+	ours: []string{"internal/jsonx", "internal/wire", "mcp", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "internal/pattern", "internal/suggest", "internal/visible", "event"},
 	theirs: []string{
 		"golang.org/x/sync",
 		"=go.opentelemetry.io/otel", // the API; its SDK lies below the same path
@@ -39,13 +39,18 @@ var rooms = map[string]rule{
 	"internal/address":   {},
 	"internal/lookalike": {},
 	"internal/pattern":   {},
+	"internal/suggest":   {},
+	"internal/visible":   {},
 	"internal/wire":      {ours: []string{"internal/jsonx", "mcp"}},
 	"mcp":                {ours: []string{"internal/jsonx", "internal/limit", "internal/lookalike"}},
 	"event":              {},
 	"internal/meter":     {theirs: []string{"golang.org/x/sys"}},
 	"internal/otlp":      {ours: []string{"internal/meter"}, theirs: []string{"go.opentelemetry.io/otel/sdk"}},
-	"config":             {theirs: []string{"github.com/tailscale/hujson"}},
-	"config/clients":     {ours: []string{"config"}, theirs: []string{"github.com/pelletier/go-toml/v2", "github.com/goccy/go-yaml"}},
+	"config/template":    {},
+	"config/jsonc":       {ours: []string{"config/template"}, theirs: []string{"github.com/tailscale/hujson"}},
+	"config":             {ours: []string{"config/jsonc", "config/template"}, theirs: []string{"github.com/tailscale/hujson"}},
+	"config/edit":        {ours: []string{"config", "config/jsonc"}, theirs: []string{"github.com/tailscale/hujson"}},
+	"config/clients":     {ours: []string{"config", "config/edit", "config/jsonc", "config/template"}, theirs: []string{"github.com/pelletier/go-toml/v2", "github.com/goccy/go-yaml"}},
 	"control":            {theirs: []string{"golang.org/x/sys"}},
 	"process":            {theirs: []string{"golang.org/x/sys"}},
 	"upstream":           {ours: []string{"process", "config"}},
@@ -58,7 +63,7 @@ var rooms = map[string]rule{
 	"auth/bulk":          {ours: []string{"config", "vault", "auth"}},
 	"auth/courier":       {ours: []string{"vault", "auth", "auth/bulk"}},
 	"host":               {ours: []string{"config", "upstream"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},
-	"policy":             {ours: []string{"config", "host", "vault"}},
+	"policy":             {ours: []string{"config", "config/template", "host", "vault"}},
 	"surface":            {ours: []string{"policy", "auth"}},
 	"gateway":            {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
 	"console":            {ours: []string{"surface", "auth", "auth/bulk"}},
@@ -71,7 +76,7 @@ var rooms = map[string]rule{
 		"go.opentelemetry.io/otel",
 	}},
 	"internal/app": {ours: []string{
-		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
+		"config", "config/edit", "config/template", "process", "upstream", "host", "policy", "surface", "gateway", "console",
 		"auth", "auth/bulk", "vault", "vault/audit", "vault/keys", "vault/sqlstore", "control", "internal/person",
 	}},
 	"usher":         {ours: []string{"*"}},

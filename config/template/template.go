@@ -1,22 +1,25 @@
-package config
+package template
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/usher-mcp/usher/internal/suggest"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // The kinds of placeholder.
 const (
-	PlaceholderEnv     = "env"
-	PlaceholderFile    = "file"
-	PlaceholderSecret  = "secret"
-	PlaceholderInput   = "input"
-	PlaceholderCommand = "cmd"
+	Env     = "env"
+	File    = "file"
+	Secret  = "secret"
+	Input   = "input"
+	Command = "cmd"
 )
 
 // Placeholder is one ${…} of a string.
 type Placeholder struct {
-	Kind string // PlaceholderEnv, …
+	Kind string // Env, …
 	Name string // the variable, path, secret, input or command line
 	// Default is the template to use when the variable is unset or empty; it
 	// is meant only when HasDefault is true.
@@ -31,27 +34,27 @@ type Part struct {
 	Placeholder *Placeholder // nil for text
 }
 
-// ParseTemplate splits s into literal text and placeholders.
-func ParseTemplate(s string) ([]Part, error) { return parseTemplateDepth(s, 0) }
+// Parse splits s into literal text and placeholders.
+func Parse(s string) ([]Part, error) { return parseTemplateDepth(s, 0) }
 
-// TemplateBuilder puts a template together out of text, which is escaped, and
+// Builder puts a template together out of text, which is escaped, and
 // placeholders. The zero value is empty.
-type TemplateBuilder struct {
+type Builder struct {
 	done strings.Builder
 	text strings.Builder
 }
 
 // Text adds literal text.
-func (b *TemplateBuilder) Text(text string) { b.text.WriteString(text) }
+func (b *Builder) Text(text string) { b.text.WriteString(text) }
 
 // Raw adds something that is a template already.
-func (b *TemplateBuilder) Raw(template string) {
+func (b *Builder) Raw(template string) {
 	if template == "" {
 		return
 	}
 	text := b.text.String()
 	b.text.Reset()
-	b.done.WriteString(EscapeLiteral(text))
+	b.done.WriteString(Escape(text))
 	if strings.HasPrefix(template, "$") || strings.HasPrefix(template, "{") {
 		// Dollars right before a placeholder would escape it.
 		b.done.WriteString(strings.Repeat("$", trailingDollars(text)))
@@ -60,8 +63,8 @@ func (b *TemplateBuilder) Raw(template string) {
 }
 
 // String returns the template.
-func (b *TemplateBuilder) String() string {
-	return b.done.String() + EscapeLiteral(b.text.String())
+func (b *Builder) String() string {
+	return b.done.String() + Escape(b.text.String())
 }
 
 func trailingDollars(s string) int { return len(s) - len(strings.TrimRight(s, "$")) }
@@ -69,7 +72,7 @@ func trailingDollars(s string) int { return len(s) - len(strings.TrimRight(s, "$
 // Placeholders lists the placeholders of s in order, those inside defaults
 // included.
 func Placeholders(s string) ([]Placeholder, error) {
-	parts, err := ParseTemplate(s)
+	parts, err := Parse(s)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +93,8 @@ func Placeholders(s string) ([]Placeholder, error) {
 	return out, nil
 }
 
-// EscapeLiteral writes text as a template that yields exactly text.
-func EscapeLiteral(text string) string {
+// Escape writes text as a template that yields exactly text.
+func Escape(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		n := dollars(text[i:])
@@ -137,7 +140,7 @@ func parseTemplateDepth(s string, depth int) ([]Part, error) {
 		}
 		length := closingBrace(s[i:])
 		if length < 0 {
-			return nil, fmt.Errorf("the placeholder %s is never closed; expected } (write $${ for a literal ${)", Visible(s[i-1:]))
+			return nil, fmt.Errorf("the placeholder %s is never closed; expected } (write $${ for a literal ${)", visible.Quote(s[i-1:]))
 		}
 		ref, err := parsePlaceholder(s[i+1:i+length], depth)
 		if err != nil {
@@ -182,30 +185,30 @@ func closingBrace(s string) int {
 }
 
 func parsePlaceholder(body string, depth int) (*Placeholder, error) {
-	ref := &Placeholder{Kind: PlaceholderEnv, Name: body, Raw: "${" + body + "}"}
+	ref := &Placeholder{Kind: Env, Name: body, Raw: "${" + body + "}"}
 	kind, rest, found := strings.Cut(body, ":")
 	bare := !found || strings.HasPrefix(rest, "-")
 	if !bare {
 		ref.Kind, ref.Name = kind, rest
 	}
 	switch ref.Kind {
-	case PlaceholderEnv:
+	case Env:
 		ref.Name, ref.Default, ref.HasDefault = strings.Cut(ref.Name, ":-")
 		if !validVariable(ref.Name, bare) {
-			return nil, fmt.Errorf("%s names no environment variable", Visible(ref.Raw))
+			return nil, fmt.Errorf("%s names no environment variable", visible.Quote(ref.Raw))
 		}
-	case PlaceholderSecret, PlaceholderInput:
-		if !validSecretName(ref.Name) {
-			return nil, fmt.Errorf("%s: a name is made of letters, digits and . _ - / @", Visible(ref.Raw))
+	case Secret, Input:
+		if !ValidSecretName(ref.Name) {
+			return nil, fmt.Errorf("%s: a name is made of letters, digits and . _ - / @", visible.Quote(ref.Raw))
 		}
-	case PlaceholderFile, PlaceholderCommand:
+	case File, Command:
 		if strings.TrimSpace(ref.Name) == "" || strings.ContainsRune(ref.Name, 0) {
-			return nil, fmt.Errorf("%s is empty", Visible(ref.Raw))
+			return nil, fmt.Errorf("%s is empty", visible.Quote(ref.Raw))
 		}
 	default:
-		kinds := []string{PlaceholderEnv, PlaceholderFile, PlaceholderSecret, PlaceholderInput, PlaceholderCommand}
+		kinds := []string{Env, File, Secret, Input, Command}
 		return nil, fmt.Errorf("%s: there is no placeholder of kind %s%s (kinds: %s; write $${ for a literal ${)",
-			Visible(ref.Raw), Visible(kind), didYouMean(kind, kinds), strings.Join(kinds, ", "))
+			visible.Quote(ref.Raw), visible.Quote(kind), suggest.DidYouMean(kind, kinds), strings.Join(kinds, ", "))
 	}
 	if ref.HasDefault {
 		if _, err := parseTemplateDepth(ref.Default, depth+1); err != nil {
@@ -222,7 +225,7 @@ func validVariable(name string, bare bool) bool {
 		return false
 	}
 	if !bare {
-		return !suspicious(name)
+		return !visible.Suspicious(name)
 	}
 	for i, r := range name {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -233,7 +236,8 @@ func validVariable(name string, bare bool) bool {
 	return true
 }
 
-func validSecretName(name string) bool {
+// ValidSecretName reports whether ${secret:NAME} may have this name.
+func ValidSecretName(name string) bool {
 	for _, r := range name {
 		ok := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/@", r)
 		if !ok {

@@ -1,4 +1,4 @@
-package config
+package edit
 
 import (
 	"bytes"
@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/usher-mcp/usher/config/jsonc"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // Set writes a JSON value at a path of keys, making objects on the way.
@@ -47,7 +50,7 @@ func (d *Document) Delete(path ...string) error {
 		return nil
 	}
 	for i, m := range obj.Members {
-		if memberKey(m) != path[len(path)-1] {
+		if jsonc.MemberKey(m) != path[len(path)-1] {
 			continue
 		}
 		prev := parent.StartOffset + 1
@@ -73,7 +76,7 @@ func (d *Document) deleteElement(parent hujson.Value, i int) error {
 func (d *Document) insert(parent hujson.Value, path []string, raw json.RawMessage) error {
 	obj, ok := parent.Value.(*hujson.Object)
 	if !ok {
-		return d.source().errorAt(parent.StartOffset, "cannot add %s here: this must be an object, not %s", Visible(path[0]), kindName(parent))
+		return d.source().ErrorAt(parent.StartOffset, "cannot add %s here: this must be an object, not %s", visible.Quote(path[0]), jsonc.KindName(parent))
 	}
 	for n := len(path) - 1; n > 0; n-- {
 		raw = json.RawMessage("{" + string(hujson.String(path[n])) + ":" + string(raw) + "}")
@@ -97,7 +100,7 @@ func (d *Document) appendString(s string, path ...string) error {
 	v, _ := d.value(path...)
 	if arr, ok := v.Value.(*hujson.Array); ok {
 		for _, e := range arr.Elements {
-			if l, ok := literal(e); ok && l.Kind() == '"' && l.String() == s {
+			if l, ok := jsonc.Literal(e); ok && l.Kind() == '"' && l.String() == s {
 				return nil
 			}
 		}
@@ -113,7 +116,7 @@ func (d *Document) appendTo(raw json.RawMessage, path ...string) error {
 	}
 	arr, ok := v.Value.(*hujson.Array)
 	if !ok {
-		return d.source().errorAt(v.StartOffset, "%s must be an array", strings.Join(path, "."))
+		return d.source().ErrorAt(v.StartOffset, "%s must be an array", strings.Join(path, "."))
 	}
 	first, last := -1, -1
 	if n := len(arr.Elements); n > 0 {
@@ -199,7 +202,7 @@ func (d *Document) cut(prev int, isFirst bool, start, end int, isLast bool) erro
 // dropComma removes the comma behind prev, which has become a trailing one,
 // with the blanks between it and upTo.
 func dropComma(text []byte, prev, upTo int) []byte {
-	at := commaAfter(text, prev)
+	at := jsonc.CommaAfter(text, prev)
 	switch {
 	case at < 0:
 		return text
@@ -265,17 +268,7 @@ func (d *Document) sameLineComment(offset int) int {
 	}
 }
 
-func (d *Document) commaAfter(offset int) int { return commaAfter(d.text, offset) }
-
-// commaAfter returns the place of the comma that follows offset, with only
-// blanks and comments between, or -1.
-func commaAfter(text []byte, offset int) int {
-	c := &checker{src: &source{text: text}, text: text, pos: offset}
-	if c.space() != nil || c.peek() != ',' {
-		return -1
-	}
-	return c.pos
-}
+func (d *Document) commaAfter(offset int) int { return jsonc.CommaAfter(d.text, offset) }
 
 // splice replaces [from, to) and takes the result if it still parses.
 func (d *Document) splice(from, to int, text []byte) error {

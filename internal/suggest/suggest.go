@@ -1,4 +1,10 @@
-package config
+// Package suggest finds what a mistyped name was meant to be.
+//
+//	suggest.Nearest("githb", names)    // ["github"]
+//	suggest.DidYouMean("githb", names) // `; did you mean "github"?`
+//
+// The work is limited however many candidates there are. It owns no list of names.
+package suggest
 
 import (
 	"cmp"
@@ -85,8 +91,8 @@ func distance(a, b string) int {
 	return prev[len(y)]
 }
 
-// didYouMean turns candidates into the end of a message.
-func didYouMean(name string, candidates []string) string {
+// DidYouMean turns candidates into the end of a message.
+func DidYouMean(name string, candidates []string) string {
 	near := Nearest(name, candidates)
 	if len(near) == 0 {
 		return ""

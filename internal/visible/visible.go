@@ -1,4 +1,12 @@
-package config
+// Package visible writes foreign text so that what a terminal or a page shows is what is
+// there.
+//
+//	visible.Quote(s) // in quotes
+//	visible.Text(s)  // in running prose
+//
+// It decides which characters cannot be seen ([Invisible]); names that look like other
+// names are internal/lookalike's.
+package visible
 
 import (
 	"fmt"
@@ -7,11 +15,11 @@ import (
 	"unicode/utf8"
 )
 
-// Visible quotes s so that what a terminal or a page shows is what is there:
+// Quote quotes s so that what a terminal or a page shows is what is there:
 // control characters, direction overrides, zero-width, blank and other
 // invisible characters, invalid bytes, quotes and backslashes come out as
 // escapes. Two different strings never look the same for lack of an escape.
-func Visible(s string) string {
+func Quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for len(s) > 0 {
@@ -28,7 +36,7 @@ func Visible(s string) string {
 			b.WriteString(`\t`)
 		case r < ' ' || r == 0x7f:
 			fmt.Fprintf(&b, `\x%02x`, r)
-		case !unicode.IsPrint(r) || invisible(r):
+		case !unicode.IsPrint(r) || Invisible(r):
 			fmt.Fprintf(&b, `\u{%04x}`, r)
 		default:
 			b.WriteRune(r)
@@ -39,16 +47,16 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// Unquoted is Visible without the quotes, for text in running prose. Spaces at
+// Text is Quote without the quotes, for text in running prose. Spaces at
 // the ends cannot be seen in it.
-func Unquoted(s string) string {
-	q := Visible(s)
+func Text(s string) string {
+	q := Quote(s)
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// invisible holds the characters that unicode.IsPrint lets through although
+// Invisible holds the characters that unicode.IsPrint lets through although
 // they show as nothing or as a blank.
-func invisible(r rune) bool {
+func Invisible(r rune) bool {
 	switch {
 	case r == 0x034F, r == 0x115F, r == 0x1160, r == 0x17B4, r == 0x17B5:
 	case r == 0x2800, r == 0x3164, r == 0xFFA0, r == 0xFFFC:
@@ -59,20 +67,11 @@ func invisible(r rune) bool {
 	return true
 }
 
-// suspicious reports whether s holds something a reader cannot see: used to
+// Suspicious reports whether s holds something a reader cannot see: used to
 // warn of a stray character pasted into a name or an address.
-func suspicious(s string) bool {
+func Suspicious(s string) bool {
 	for _, r := range s {
-		if r == utf8.RuneError || invisible(r) || !unicode.IsPrint(r) {
-			return true
-		}
-	}
-	return false
-}
-
-func hasNonASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
+		if r == utf8.RuneError || Invisible(r) || !unicode.IsPrint(r) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package config
+package jsonc
 
 import (
 	"bytes"
@@ -6,6 +6,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/usher-mcp/usher/config/template"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // Error is a mistake in a file, with the place where it stands. Credentials in
@@ -19,7 +22,8 @@ type Error struct {
 	Hint    string // what to do about it, or empty
 	Err     error  // the cause, or nil
 
-	key string // the key that stands twice, or empty
+	// Key is the key that stands twice in an object, or empty.
+	Key string
 }
 
 // Error gives one line, as compilers do: file:line:column: message.
@@ -68,31 +72,32 @@ func place(file string, line, column int) string {
 	return fmt.Sprintf("%s:%d:%d: ", file, line, column)
 }
 
-// source is the text of a file, for finding places in it.
-type source struct {
-	file string
-	text []byte
+// Source is the text of a file, for finding places in it.
+type Source struct {
+	File string // the path
+	Text []byte
 }
 
-// errorAt makes an Error that points at a byte offset.
-func (s *source) errorAt(offset int, format string, args ...any) *Error {
-	line, column := s.position(offset)
+// ErrorAt makes an Error that points at a byte offset.
+func (s *Source) ErrorAt(offset int, format string, args ...any) *Error {
+	line, column := s.Position(offset)
 	return &Error{
-		File: s.file, Line: line, Column: column,
+		File: s.File, Line: line, Column: column,
 		Msg:     fmt.Sprintf(format, args...),
 		Excerpt: s.excerpt(offset),
 	}
 }
 
-func (s *source) warningAt(offset int, format string, args ...any) Warning {
-	line, column := s.position(offset)
-	return Warning{File: s.file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
+// WarningAt makes a Warning that points at a byte offset.
+func (s *Source) WarningAt(offset int, format string, args ...any) Warning {
+	line, column := s.Position(offset)
+	return Warning{File: s.File, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
 }
 
-// position counts lines and characters from 1.
-func (s *source) position(offset int) (line, column int) {
-	offset = min(max(offset, 0), len(s.text))
-	before := s.text[:offset]
+// Position counts lines and characters from 1.
+func (s *Source) Position(offset int) (line, column int) {
+	offset = min(max(offset, 0), len(s.Text))
+	before := s.Text[:offset]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return 1 + bytes.Count(before, []byte("\n")), 1 + utf8.RuneCount(before[start:])
 }
@@ -106,18 +111,18 @@ const excerptReach = 4096
 
 // excerpt shows the line around offset with a caret below. Characters a
 // terminal would act on are replaced, one for one, so that the caret fits.
-func (s *source) excerpt(offset int) string {
-	offset = min(max(offset, 0), len(s.text))
-	start := bytes.LastIndexByte(s.text[:offset], '\n') + 1
-	end := len(s.text)
-	if i := bytes.IndexByte(s.text[offset:], '\n'); i >= 0 {
+func (s *Source) excerpt(offset int) string {
+	offset = min(max(offset, 0), len(s.Text))
+	start := bytes.LastIndexByte(s.Text[:offset], '\n') + 1
+	end := len(s.Text)
+	if i := bytes.IndexByte(s.Text[offset:], '\n'); i >= 0 {
 		end = offset + i
 	}
 	// Of a file that is all one line only the surroundings matter.
 	start, end = max(start, offset-excerptReach), min(end, offset+excerptReach)
-	caret := utf8.RuneCount(s.text[start:offset])
+	caret := utf8.RuneCount(s.Text[start:offset])
 	// Star out credentials before anything is cut, or half a token would show.
-	runes := []rune(strings.TrimRight(starSecrets(string(s.text[start:end])), "\r"))
+	runes := []rune(strings.TrimRight(template.StarSecrets(string(s.Text[start:end])), "\r"))
 	from := 0
 	if len(runes) > excerptWidth {
 		from = max(0, min(caret-excerptWidth/2, len(runes)-excerptWidth))
@@ -126,7 +131,7 @@ func (s *source) excerpt(offset int) string {
 	for i, r := range runes {
 		runes[i] = printable(r)
 	}
-	line, _ := s.position(offset)
+	line, _ := s.Position(offset)
 	number := fmt.Sprintf("%3d", line)
 	return fmt.Sprintf("%s | %s\n%s | %s^", number, strings.TrimRight(string(runes), " "),
 		strings.Repeat(" ", len(number)), strings.Repeat(" ", caret-from))
@@ -136,7 +141,7 @@ func printable(r rune) rune {
 	switch {
 	case r == '\t':
 		return ' '
-	case r == utf8.RuneError, !unicode.IsPrint(r), invisible(r):
+	case r == utf8.RuneError, !unicode.IsPrint(r), visible.Invisible(r):
 		return '·'
 	}
 	return r

@@ -1,4 +1,4 @@
-package config
+package edit
 
 import (
 	"bytes"
@@ -8,6 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/jsonc"
 )
 
 // Update edits a file: it reads it, calls edit, and writes the result in one
@@ -34,7 +37,7 @@ func updateOnce(path string, edit func(*Document) error) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	doc, err := ParseDocument(path, before)
+	doc, err := Parse(path, before)
 	if err != nil {
 		return false, err
 	}
@@ -62,9 +65,9 @@ func readForEdit(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
-	if err == nil && len(b) > maxConfigBytes {
-		err = &Error{File: path, Msg: fmt.Sprintf("is larger than %d bytes", maxConfigBytes)}
+	b, err := io.ReadAll(io.LimitReader(f, config.MaxFileBytes+1))
+	if err == nil && len(b) > config.MaxFileBytes {
+		err = &jsonc.Error{File: path, Msg: fmt.Sprintf("is larger than %d bytes", config.MaxFileBytes)}
 	}
 	return b, err
 }

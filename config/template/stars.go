@@ -1,4 +1,4 @@
-package config
+package template
 
 import (
 	"strings"
@@ -11,10 +11,10 @@ var (
 	keyColon = lazyRegexp(`"?([\w-]+)"?\s*:\s*`)
 )
 
-// starSecrets replaces credentials in a line of a file by as many stars, so
+// StarSecrets replaces credentials in a line of a file by as many stars, so
 // that places in the line stay where they are. It has to cope with lines that
 // do not parse, which is when they are shown.
-func starSecrets(line string) string {
+func StarSecrets(line string) string {
 	var spans [][2]int
 	key, flag := "", ""
 	for _, at := range quoted().FindAllStringIndex(line, -1) {
@@ -27,7 +27,7 @@ func starSecrets(line string) string {
 		if flag != "" {
 			name = flag
 		}
-		if MaskArgs([]string{inner})[0] != inner || maskValue(name, inner) != inner {
+		if MaskArgs([]string{inner})[0] != inner || MaskValue(name, inner) != inner {
 			spans = append(spans, [2]int{at[0] + 1, at[0] + 1 + len(inner)})
 		}
 		if flag = ""; secretFlag(inner) {

@@ -1,4 +1,4 @@
-package config
+package edit
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/usher-mcp/usher/config/jsonc"
 )
 
 // compact reports a file that is all on one line.
@@ -73,7 +75,7 @@ func layoutValue(v hujson.Value, indent, unit, newline string) string {
 		}
 	case *hujson.Array:
 		for _, e := range t.Elements {
-			_, isLiteral := literal(e)
+			_, isLiteral := jsonc.Literal(e)
 			flat = flat && isLiteral
 			items = append(items, layoutValue(e, inner, unit, newline))
 		}

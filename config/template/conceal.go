@@ -1,4 +1,4 @@
-package config
+package template
 
 import (
 	"regexp"
@@ -7,30 +7,31 @@ import (
 	"unicode/utf8"
 )
 
-// concealer finds literal credentials in templates and puts what replace
+// Concealer finds literal credentials in templates and puts what Replace
 // returns, a template, in their place. key is what stood beside them, or "".
-type concealer struct {
-	replace func(key, secret string) string
-	// moving says that the result is to be used, not to be printed: where no
+type Concealer struct {
+	// Replace returns the template that stands in for a credential.
+	Replace func(key, secret string) string
+	// Moving says that the result is to be used, not to be printed: where no
 	// template can stand in for a credential, it is left alone.
-	moving bool
+	Moving bool
 }
 
-// masker replaces credentials by Mask.
-func masker() concealer {
-	return concealer{replace: func(string, string) string { return Mask }}
+// Masker replaces credentials by Mask.
+func Masker() Concealer {
+	return Concealer{Replace: func(string, string) string { return Mask }}
 }
 
-// all conceals every literal part; an authorization scheme in front may stay.
-func (c concealer) all(key, v string) string {
+// All conceals every literal part; an authorization scheme in front may stay.
+func (c Concealer) All(key, v string) string {
 	if v == "true" || v == "false" || v == "" {
 		return v
 	}
-	parts, err := ParseTemplate(v)
+	parts, err := Parse(v)
 	if err != nil {
-		return c.replace(key, v)
+		return c.Replace(key, v)
 	}
-	var b TemplateBuilder
+	var b Builder
 	for _, p := range parts {
 		if p.Placeholder != nil {
 			b.Raw(c.placeholder(*p.Placeholder, key, true))
@@ -42,7 +43,7 @@ func (c concealer) all(key, v string) string {
 			b.Text(secret)
 			continue
 		}
-		b.Raw(c.replace(key, secret))
+		b.Raw(c.Replace(key, secret))
 	}
 	return b.String()
 }
@@ -58,41 +59,41 @@ func splitScheme(text string) (scheme, rest string) {
 	return text[:len(text)-len(rest)], rest
 }
 
-// value conceals a value if its key or its looks give it away.
-func (c concealer) value(key, v string) string {
+// Value conceals a value if its key or its looks give it away.
+func (c Concealer) Value(key, v string) string {
 	switch {
 	case IsSecretName(key):
-		return c.all(key, v)
+		return c.All(key, v)
 	case strings.Contains(v, "://") && !strings.ContainsAny(v, " \t\n"):
-		return c.url(key, v)
+		return c.URL(key, v)
 	}
-	parts, err := ParseTemplate(v)
+	parts, err := Parse(v)
 	if err == nil && len(parts) == 1 && parts[0].Placeholder == nil && LooksSecret(parts[0].Text) {
-		return c.all(key, v)
+		return c.All(key, v)
 	}
-	return c.prose(key, v)
+	return c.Prose(key, v)
 }
 
 // placeholder writes a placeholder with its default and its command concealed.
 // secret says that its place makes the default a credential.
-func (c concealer) placeholder(p Placeholder, key string, secret bool) string {
+func (c Concealer) placeholder(p Placeholder, key string, secret bool) string {
 	switch {
 	case p.HasDefault:
 		head := strings.TrimSuffix(p.Raw, p.Default+"}")
 		if secret {
-			return head + c.all(key, p.Default) + "}"
+			return head + c.All(key, p.Default) + "}"
 		}
-		return head + c.value(p.Name, p.Default) + "}"
-	case p.Kind == PlaceholderCommand && !c.moving:
+		return head + c.Value(p.Name, p.Default) + "}"
+	case p.Kind == Command && !c.Moving:
 		// Templates do not work inside a command: it can only be masked.
-		return "${cmd:" + masker().prose("", EscapeLiteral(p.Name)) + "}"
+		return "${cmd:" + Masker().Prose("", Escape(p.Name)) + "}"
 	}
 	return p.Raw
 }
 
 // marked is a template whose placeholders are marks that patterns pass over.
 type marked struct {
-	concealer
+	Concealer
 	text string
 	refs []string
 	raw  bool // it was no template, so the text must not be escaped
@@ -100,9 +101,9 @@ type marked struct {
 
 var mark = lazyRegexp("\x00[0-9]+\x00")
 
-func (c concealer) mark(v string) *marked {
-	m := &marked{concealer: c}
-	parts, err := ParseTemplate(strings.ReplaceAll(v, "\x00", "\ufffd"))
+func (c Concealer) mark(v string) *marked {
+	m := &marked{Concealer: c}
+	parts, err := Parse(strings.ReplaceAll(v, "\x00", "\ufffd"))
 	if err != nil {
 		m.text, m.raw = strings.ReplaceAll(v, "\x00", "\ufffd"), true
 		return m
@@ -130,7 +131,7 @@ func (m *marked) hide(key, s string) string {
 	last := 0
 	for _, at := range append(mark().FindAllStringIndex(s, -1), []int{len(s), len(s)}) {
 		if text := s[last:at[0]]; strings.TrimSpace(text) != "" {
-			b.WriteString(m.add(m.replace(key, text)))
+			b.WriteString(m.add(m.Replace(key, text)))
 		} else {
 			b.WriteString(text)
 		}
@@ -142,7 +143,7 @@ func (m *marked) hide(key, s string) string {
 
 // String puts the placeholders back.
 func (m *marked) String() string {
-	var b TemplateBuilder
+	var b Builder
 	text := b.Text
 	if m.raw {
 		text = b.Raw
@@ -179,9 +180,9 @@ var (
 	flagValue  = lazyRegexp(`(^|\s)(--?[A-Za-z][\w-]*)(\s+)([^\s"'-][^\s"']*|"[^"]*"|'[^']*')`)
 )
 
-// url conceals userinfo, parameters that look like credentials, and random
+// URL conceals userinfo, parameters that look like credentials, and random
 // path segments, as personal addresses have.
-func (c concealer) url(key, v string) string {
+func (c Concealer) URL(key, v string) string {
 	m := c.mark(v)
 	m.address(key)
 	return m.String()
@@ -219,8 +220,8 @@ func (m *marked) hideUnlessGiven(key, s string) string {
 	return m.hide(key, s)
 }
 
-// prose conceals credentials inside a longer text, such as a shell command.
-func (c concealer) prose(key, v string) string {
+// Prose conceals credentials inside a longer text, such as a shell command.
+func (c Concealer) Prose(key, v string) string {
 	m := c.mark(v)
 	m.sub(jsonMember(), func(g []string) string {
 		if given(g[3]) || !IsSecretName(g[1]) && !LooksSecret(g[3]) {
@@ -260,8 +261,8 @@ func secretFlag(flag string) bool {
 	return strings.HasPrefix(flag, "-") && utf8.RuneCountInString(name) > 1 && IsSecretName(name)
 }
 
-// args conceals credentials in a command line.
-func (c concealer) args(args []string) []string {
+// Args conceals credentials in a command line.
+func (c Concealer) Args(args []string) []string {
 	if len(args) == 0 {
 		return nil
 	}
@@ -272,13 +273,13 @@ func (c concealer) args(args []string) []string {
 		flag := strings.HasPrefix(a, "-")
 		switch {
 		case key != "":
-			out[i], key = c.value(key, a), ""
+			out[i], key = c.Value(key, a), ""
 			continue
 		case header && !flag && !strings.Contains(a, ":"): // "--headers NAME VALUE"
 			out[i], key, header = a, a, false
 			continue
 		case flag && assigned && secretFlag(name):
-			out[i] = name + "=" + c.all(strings.TrimLeft(name, "-"), value)
+			out[i] = name + "=" + c.All(strings.TrimLeft(name, "-"), value)
 			continue
 		case secretFlag(a):
 			key = strings.TrimLeft(a, "-")
@@ -293,9 +294,9 @@ var headerLine = lazyRegexp(`^([A-Za-z][A-Za-z0-9-]*):(\s*)(\S.*)$`)
 
 // header conceals the value of an argument that is a whole header, and
 // credentials anywhere else in it.
-func (c concealer) header(a string) string {
+func (c Concealer) header(a string) string {
 	if g := headerLine().FindStringSubmatch(a); g != nil && IsSecretName(g[1]) && !strings.HasPrefix(g[3], "//") {
-		return g[1] + ":" + g[2] + c.all(g[1], g[3])
+		return g[1] + ":" + g[2] + c.All(g[1], g[3])
 	}
-	return c.value("", a)
+	return c.Value("", a)
 }

@@ -1,4 +1,4 @@
-package config
+package jsonc
 
 import (
 	"bytes"
@@ -7,53 +7,56 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // maxDepth bounds nesting, so that no file can exhaust the stack of the
 // recursive parsers.
 const maxDepth = 200
 
-var utf8BOM = []byte("\xef\xbb\xbf")
+// BOM is the byte order mark that some editors put before a file.
+const BOM = "\xef\xbb\xbf"
 
-// parseJSONC reads JSON with comments and trailing commas. Errors say what was
+// Parse reads JSON with comments and trailing commas. Errors say what was
 // expected and where; hujson alone says neither in words a person would use.
-// Offsets in the result refer to src.text.
-func parseJSONC(src *source) (hujson.Value, error) {
-	c := &checker{src: src, text: src.text}
+// Offsets in the result refer to src.Text.
+func Parse(src *Source) (hujson.Value, error) {
+	c := &checker{src: src, text: src.Text}
 	if err := c.document(); err != nil {
 		return hujson.Value{}, err
 	}
 	// hujson wants a newline after a line comment, at the end of a file too.
-	v, err := hujson.Parse(append(bytes.Clone(src.text), '\n'))
+	v, err := hujson.Parse(append(bytes.Clone(src.Text), '\n'))
 	if err != nil {
-		e := src.errorAt(0, "this is not JSON with comments")
+		e := src.ErrorAt(0, "this is not JSON with comments")
 		e.Err = err
 		return hujson.Value{}, e
 	}
 	return v, nil
 }
 
-// ParseJSONC decodes JSON with comments and trailing commas into maps, slices,
+// Decode decodes JSON with comments and trailing commas into maps, slices,
 // strings, booleans and json.Number. Errors are *Error, with a place.
-func ParseJSONC(file string, text []byte) (any, error) {
-	v, err := parseJSONC(&source{file: file, text: bytes.TrimPrefix(text, utf8BOM)})
+func Decode(file string, text []byte) (any, error) {
+	v, err := Parse(&Source{File: file, Text: bytes.TrimPrefix(text, []byte(BOM))})
 	if err != nil {
 		return nil, err
 	}
-	return plain(v)
+	return Plain(v)
 }
 
 // checker is a recursive descent over JSONC that keeps nothing but the place
 // and enough context to name what is missing.
 type checker struct {
-	src   *source
+	src   *Source
 	text  []byte
 	pos   int
 	depth int
 }
 
 func (c *checker) fail(offset int, format string, args ...any) *Error {
-	return c.src.errorAt(offset, format, args...)
+	return c.src.ErrorAt(offset, format, args...)
 }
 
 func (c *checker) document() error {
@@ -247,7 +250,7 @@ func (c *checker) separator(open int, closing byte, after string) (done bool, er
 }
 
 func (c *checker) unclosed(open int, closing byte) error {
-	line, column := c.src.position(open)
+	line, column := c.src.Position(open)
 	return c.fail(len(bytes.TrimRight(c.text, " \t\r\n")), "expected %c before the end of the file, for the %c at line %d, column %d",
 		closing, c.text[open], line, column)
 }
@@ -261,7 +264,7 @@ func (c *checker) key() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Visible(hujson.Literal(raw).String()), nil
+	return visible.Quote(hujson.Literal(raw).String()), nil
 }
 
 // str checks a string and returns it as written.
@@ -308,4 +311,14 @@ func (c *checker) word(what string) error {
 func wordByte(b byte) bool {
 	return b == '-' || b == '+' || b == '.' ||
 		'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9'
+}
+
+// CommaAfter returns the place of the comma that follows offset, with only
+// blanks and comments between, or -1.
+func CommaAfter(text []byte, offset int) int {
+	c := &checker{src: &Source{Text: text}, text: text, pos: offset}
+	if c.space() != nil || c.peek() != ',' {
+		return -1
+	}
+	return c.pos
 }

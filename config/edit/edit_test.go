@@ -1,4 +1,4 @@
-package config
+package edit
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/usher-mcp/usher/config"
 )
 
 const commented = `// my servers
@@ -37,7 +39,7 @@ const commented = `// my servers
 `
 
 func TestEdits(t *testing.T) {
-	linear := Server{Name: "linear", URL: "https://l.example/mcp", Headers: map[string]string{"X": "<&>"}}
+	linear := config.Server{Name: "linear", URL: "https://l.example/mcp", Headers: map[string]string{"X": "<&>"}}
 	tests := []struct {
 		name, text string
 		edit       func(*Document) error
@@ -52,7 +54,7 @@ func TestEdits(t *testing.T) {
 		{"add to one empty line", `{"mcpServers":{}}`, func(d *Document) error { return d.Add(linear, false) }},
 		{"add to windows", "{\r\n  \"mcpServers\": {\r\n    \"a\": {}\r\n  }\r\n}\r\n", func(d *Document) error { return d.Add(linear, false) }},
 		{"replace", commented, func(d *Document) error {
-			return d.Add(Server{Name: "files", Command: "npx", Args: []string{"-y", "@x/files@2"}, Env: map[string]string{"A": "b"}}, true)
+			return d.Add(config.Server{Name: "files", Command: "npx", Args: []string{"-y", "@x/files@2"}, Env: map[string]string{"A": "b"}}, true)
 		}},
 		{"remove first", commented, func(d *Document) error { return d.Remove("files") }},
 		{"remove last", commented, func(d *Document) error { return d.Remove("github") }},
@@ -70,7 +72,7 @@ func TestEdits(t *testing.T) {
 	}
 	var b strings.Builder
 	for _, tt := range tests {
-		d, err := ParseDocument("mcp.json", []byte(tt.text))
+		d, err := Parse("mcp.json", []byte(tt.text))
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
@@ -82,22 +84,34 @@ func TestEdits(t *testing.T) {
 			b.WriteString("<no newline>\n")
 		}
 	}
-	golden(t, "edits.golden", b.String())
-}
-
-func TestEditRefusals(t *testing.T) {
-	d, err := ParseDocument("mcp.json", []byte(commented))
+	path := filepath.Join("testdata", "edits.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Add(Server{Name: "github", URL: "https://x"}, false); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "mcp.json:12:") {
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEditRefusals(t *testing.T) {
+	d, err := Parse("mcp.json", []byte(commented))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Add(config.Server{Name: "github", URL: "https://x"}, false); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "mcp.json:12:") {
 		t.Errorf("add an existing name: %v", err)
 	}
 	if err := d.Remove("gihtub"); !errors.Is(err, ErrNoServer) || !strings.Contains(err.Error(), `"github"`) {
 		t.Errorf("remove an unknown name: %v", err)
 	}
 	for _, err := range []error{
-		d.Add(Server{Name: "a/b", URL: "https://x"}, false), d.AddRule("deny", "[x"), d.AddRule("maybe", "x"), d.SetField("nope", 1, "x"),
+		d.Add(config.Server{Name: "a/b", URL: "https://x"}, false), d.AddRule("deny", "[x"), d.AddRule("maybe", "x"), d.SetField("nope", 1, "x"),
 		d.Set([]byte("1"), "mcpServers", "github", "url", "deeper"),
 	} {
 		if err == nil {
@@ -108,9 +122,9 @@ func TestEditRefusals(t *testing.T) {
 		t.Errorf("refused edits changed the text:\n%s", diff)
 	}
 	for _, text := range []string{`{"a": `, `[]`, `{"mcpServers": []}`} {
-		d, err := ParseDocument("mcp.json", []byte(text))
+		d, err := Parse("mcp.json", []byte(text))
 		if err == nil {
-			err = d.Add(Server{Name: "a", URL: "https://x"}, false)
+			err = d.Add(config.Server{Name: "a", URL: "https://x"}, false)
 		}
 		if err == nil {
 			t.Errorf("%s was edited", text)
@@ -133,12 +147,12 @@ func TestAddRemoveIsHarmless(t *testing.T) {
 			}
 		}
 		text += "}" + sep() + "}" + sep()
-		d, err := ParseDocument("f", []byte(text))
+		d, err := Parse("f", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		before := strings.Join(d.Servers(), " ")
-		if err := d.Add(Server{Name: "new", Command: "y", Args: []string{"z"}}, false); err != nil {
+		if err := d.Add(config.Server{Name: "new", Command: "y", Args: []string{"z"}}, false); err != nil {
 			t.Fatalf("add to %q: %v", text, err)
 		}
 		if got := strings.Join(d.Servers(), " "); got != strings.TrimSpace(before+" new") {
@@ -162,7 +176,7 @@ func TestUpdate(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "deep", "er", "mcp.json")
 	add := func(name string) func(*Document) error {
-		return func(d *Document) error { return d.Add(Server{Name: name, URL: "https://x.example"}, false) }
+		return func(d *Document) error { return d.Add(config.Server{Name: name, URL: "https://x.example"}, false) }
 	}
 	if changed, err := Update(path, add("a")); err != nil || !changed {
 		t.Fatal(changed, err)
@@ -223,27 +237,10 @@ func TestUpdateSeesOthers(t *testing.T) {
 				return err
 			}
 		}
-		return d.Add(Server{Name: "mine", URL: "https://x.example"}, false)
+		return d.Add(config.Server{Name: "mine", URL: "https://x.example"}, false)
 	})
 	text, _ := os.ReadFile(path)
 	if err != nil || !strings.Contains(string(text), "other") || !strings.Contains(string(text), "mine") {
 		t.Errorf("%v, %s", err, text)
-	}
-}
-
-func TestDiff(t *testing.T) {
-	a := loadText(t, `{"mcpServers": {"same": {"command": "x"}, "gone": {"command": "x"}, "new-args": {"command": "x"}}}`)
-	b := loadText(t, `{
-		"mcpServers": {"added": {"command": "x"},
-		"same": {"command": "x"}, "new-args": {"command": "x", "args": ["y"]}}, "usher": {"maxConnected": 2}}`)
-	for i := range b.Servers {
-		b.Servers[i].Origin.File = a.Servers[0].Origin.File
-	}
-	want := Change{Added: []string{"added"}, Removed: []string{"gone"}, Changed: []string{"new-args"}, Settings: true}
-	if diff := cmp.Diff(want, b.Diff(a)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := a.Nearest("smae"); len(got) != 1 || got[0] != "same" {
-		t.Errorf("nearest = %v", got)
 	}
 }

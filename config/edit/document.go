@@ -1,4 +1,4 @@
-package config
+package edit
 
 import (
 	"bytes"
@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/jsonc"
+	"github.com/usher-mcp/usher/internal/suggest"
 )
 
 // ErrExists says that a server of that name is in the file already.
@@ -27,11 +30,11 @@ type Document struct {
 	root hujson.Value
 }
 
-// ParseDocument reads text for editing. Text that does not parse is refused,
+// Parse reads text for editing. Text that does not parse is refused,
 // so that an edit never makes things worse; empty text is an empty object.
-func ParseDocument(file string, text []byte) (*Document, error) {
+func Parse(file string, text []byte) (*Document, error) {
 	d := &Document{file: file}
-	text, d.bom = bytes.CutPrefix(text, utf8BOM)
+	text, d.bom = bytes.CutPrefix(text, []byte(jsonc.BOM))
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{\n}\n")
 	}
@@ -39,7 +42,7 @@ func ParseDocument(file string, text []byte) (*Document, error) {
 		return nil, err
 	}
 	if d.root.Value.Kind() != '{' {
-		return nil, d.source().errorAt(d.root.StartOffset, "the file must hold an object")
+		return nil, d.source().ErrorAt(d.root.StartOffset, "the file must hold an object")
 	}
 	return d, nil
 }
@@ -47,16 +50,16 @@ func ParseDocument(file string, text []byte) (*Document, error) {
 // Bytes returns the text as edited so far.
 func (d *Document) Bytes() []byte {
 	if d.bom {
-		return append(bytes.Clone(utf8BOM), d.text...)
+		return append([]byte(jsonc.BOM), d.text...)
 	}
 	return bytes.Clone(d.text)
 }
 
-func (d *Document) source() *source { return &source{file: d.file, text: d.text} }
+func (d *Document) source() *jsonc.Source { return &jsonc.Source{File: d.file, Text: d.text} }
 
 // set takes new text if it parses.
 func (d *Document) set(text []byte) error {
-	root, err := parseJSONC(&source{file: d.file, text: text})
+	root, err := jsonc.Parse(&jsonc.Source{File: d.file, Text: text})
 	if err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ func (d *Document) Servers() []string {
 	for _, key := range []string{"mcpServers", "servers"} {
 		if obj, ok := d.object(key); ok {
 			for _, m := range obj.Members {
-				out = append(out, memberKey(m))
+				out = append(out, jsonc.MemberKey(m))
 			}
 		}
 	}
@@ -80,8 +83,8 @@ func (d *Document) Servers() []string {
 // Add writes a server. A server of that name is an error (ErrExists) unless
 // replace is set; then only the keys that differ are touched, so that
 // comments inside the entry survive.
-func (d *Document) Add(s Server, replace bool) error {
-	if err := CheckName(s.Name); err != nil {
+func (d *Document) Add(s config.Server, replace bool) error {
+	if err := config.CheckName(s.Name); err != nil {
 		return err
 	}
 	entry, err := s.Entry()
@@ -109,7 +112,7 @@ func (d *Document) Add(s Server, replace bool) error {
 func (d *Document) Remove(name string) error {
 	path, ok := d.find(name)
 	if !ok {
-		return fmt.Errorf("%s: %q: %w%s", d.file, name, ErrNoServer, didYouMean(name, d.Servers()))
+		return fmt.Errorf("%s: %q: %w%s", d.file, name, ErrNoServer, suggest.DidYouMean(name, d.Servers()))
 	}
 	return d.Delete(path...)
 }
@@ -118,9 +121,9 @@ func (d *Document) Remove(name string) error {
 func (d *Document) SetField(server string, value any, path ...string) error {
 	at, ok := d.find(server)
 	if !ok {
-		return fmt.Errorf("%s: %q: %w%s", d.file, server, ErrNoServer, didYouMean(server, d.Servers()))
+		return fmt.Errorf("%s: %q: %w%s", d.file, server, ErrNoServer, suggest.DidYouMean(server, d.Servers()))
 	}
-	raw, err := marshal(value)
+	raw, err := jsonc.Marshal(value)
 	if err != nil {
 		return err
 	}
@@ -133,7 +136,7 @@ func (d *Document) AddRule(list, pattern string) error {
 	if list != "allow" && list != "deny" {
 		return fmt.Errorf("there is no list of rules named %q", list)
 	}
-	if err := CheckRule(pattern); err != nil {
+	if err := config.CheckRule(pattern); err != nil {
 		return err
 	}
 	return d.appendString(pattern, "usher", "policy", list)
@@ -147,10 +150,10 @@ func (d *Document) RemoveRule(list, pattern string) (bool, error) {
 	}
 	arr, ok := v.Value.(*hujson.Array)
 	if !ok {
-		return false, d.source().errorAt(v.StartOffset, "usher.policy.%s must be an array", list)
+		return false, d.source().ErrorAt(v.StartOffset, "usher.policy.%s must be an array", list)
 	}
 	for i, e := range arr.Elements {
-		if l, ok := literal(e); ok && l.Kind() == '"' && l.String() == pattern {
+		if l, ok := jsonc.Literal(e); ok && l.Kind() == '"' && l.String() == pattern {
 			return true, d.deleteElement(v, i)
 		}
 	}
@@ -169,7 +172,7 @@ func (d *Document) find(name string) ([]string, bool) {
 
 func (d *Document) line(path ...string) int {
 	v, _ := d.value(path...)
-	line, _ := d.source().position(v.StartOffset)
+	line, _ := d.source().Position(v.StartOffset)
 	return line
 }
 
@@ -181,7 +184,7 @@ func (d *Document) value(path ...string) (hujson.Value, bool) {
 		if !ok {
 			return hujson.Value{}, false
 		}
-		i := slices.IndexFunc(obj.Members, func(m hujson.ObjectMember) bool { return memberKey(m) == key })
+		i := slices.IndexFunc(obj.Members, func(m hujson.ObjectMember) bool { return jsonc.MemberKey(m) == key })
 		if i < 0 {
 			return hujson.Value{}, false
 		}
@@ -199,8 +202,6 @@ func (d *Document) object(path ...string) (*hujson.Object, bool) {
 	return obj, ok
 }
 
-func memberKey(m hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
-
 // merge makes the object at path say what entry says, key by key.
 func (d *Document) merge(path []string, entry json.RawMessage) error {
 	var want map[string]json.RawMessage
@@ -213,7 +214,7 @@ func (d *Document) merge(path []string, entry json.RawMessage) error {
 	}
 	var have []string
 	for _, m := range obj.Members {
-		have = append(have, memberKey(m))
+		have = append(have, jsonc.MemberKey(m))
 	}
 	for _, key := range have {
 		at := append(slices.Clone(path), key)
@@ -251,25 +252,14 @@ func objectKeys(raw []byte) []string {
 	var out []string
 	if obj, ok := v.Value.(*hujson.Object); ok {
 		for _, m := range obj.Members {
-			out = append(out, memberKey(m))
+			out = append(out, jsonc.MemberKey(m))
 		}
 	}
 	return out
 }
 
-// marshal writes JSON as people do: & and < stay themselves.
-func marshal(v any) (json.RawMessage, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return json.RawMessage(strings.TrimSpace(b.String())), nil
-}
-
 // AddInputs appends questions for ${input:ID} that are not in the file yet.
-func (d *Document) AddInputs(inputs []Input) error {
+func (d *Document) AddInputs(inputs []config.Input) error {
 	for _, in := range inputs {
 		list, _ := d.value("inputs")
 		arr, isArray := list.Value.(*hujson.Array)
@@ -280,7 +270,7 @@ func (d *Document) AddInputs(inputs []Input) error {
 		if len(in.Options) > 0 {
 			e.Type = "pickString"
 		}
-		raw, err := marshal(e)
+		raw, err := jsonc.Marshal(e)
 		if err != nil {
 			return err
 		}
@@ -301,7 +291,7 @@ type inputEntry struct {
 }
 
 func inputID(v hujson.Value) string {
-	m, err := plain(v)
+	m, err := jsonc.Plain(v)
 	obj, ok := m.(map[string]any)
 	if err != nil || !ok {
 		return ""
