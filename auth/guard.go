@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/address"
+	"github.com/usher-mcp/usher/internal/pattern"
 )
 
 // errAddress marks a connection that was refused because of where it would go.
@@ -98,10 +98,7 @@ func (g *guard) listed(host, port string) bool {
 	if len(g.Hosts) == 0 || host == g.Server || g.allowed(host, port) || slices.Contains(g.Named, host) || slices.Contains(g.Named, at) {
 		return true
 	}
-	return slices.ContainsFunc(g.Hosts, func(glob string) bool {
-		ok, _ := path.Match(strings.ToLower(glob), host) // the configuration was checked
-		return ok
-	})
+	return slices.ContainsFunc(g.Hosts, func(p string) bool { return pattern.Match(strings.ToLower(p), host) })
 }
 
 // check decides about one resolved address of a host.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/edit"
 )
 
 type addOptions struct {
@@ -102,13 +103,13 @@ func (a *factory) addRun(o addOptions) error {
 		return err
 	}
 	_, exists := before.Server(s.Name)
-	edit := func(d *config.Document) error { return d.Add(s, o.replace) }
+	change := func(d *edit.Document) error { return d.Add(s, o.replace) }
 	if o.rehearse {
-		err = rehearse(t.path, edit)
+		err = rehearse(t.path, change)
 	} else {
-		_, err = config.Update(t.path, edit)
+		_, err = edit.Update(t.path, change)
 	}
-	if errors.Is(err, config.ErrExists) {
+	if errors.Is(err, edit.ErrExists) {
 		return withHint(fmt.Errorf("a server named %s is in %s already", config.Visible(s.Name), a.short(t.path)),
 			"add --replace to change it, or choose another name")
 	}

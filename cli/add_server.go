@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // server makes a server out of the command line, or says which part of it makes
@@ -67,10 +68,10 @@ func (o addOptions) address(s *config.Server) error {
 	case len(o.words) == 0:
 		return usagef("usher add "+config.Unquoted(o.name)+" URL\nusher add "+config.Unquoted(o.name)+" -- COMMAND ARGS…", "%s needs an address, or a command after --", config.Unquoted(o.name))
 	case !strings.Contains(o.words[0], "://") && !strings.HasPrefix(o.words[0], "${"):
-		return usagef("usher add "+config.Unquoted(o.name)+" -- "+config.Unquoted(strings.Join(config.MaskArgs(o.words), " ")),
-			"%s is not an address; a command goes after --", config.Visible(config.MaskArgs(o.words)[0]))
+		return usagef("usher add "+config.Unquoted(o.name)+" -- "+config.Unquoted(strings.Join(template.MaskArgs(o.words), " ")),
+			"%s is not an address; a command goes after --", config.Visible(template.MaskArgs(o.words)[0]))
 	case len(o.words) > 1:
-		return usagef("usher add "+config.Unquoted(o.name)+" URL", "one address is enough: %s is too much", config.Visible(config.MaskArgs(o.words)[1]))
+		return usagef("usher add "+config.Unquoted(o.name)+" URL", "one address is enough: %s is too much", config.Visible(template.MaskArgs(o.words)[1]))
 	case len(o.env) > 0:
 		return usagef("use --header NAME:VALUE for an address", "--env is for programs")
 	case o.cwd != "":
@@ -115,5 +116,5 @@ func shownPair(text, sep string) string {
 	if name, _, found := strings.Cut(text, sep); found {
 		return name + sep + "…"
 	}
-	return config.MaskArgs([]string{text})[0]
+	return template.MaskArgs([]string{text})[0]
 }

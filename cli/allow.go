@@ -2,13 +2,14 @@ package cli
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/edit"
+	"github.com/usher-mcp/usher/internal/pattern"
 )
 
 type ruleOptions struct {
@@ -105,7 +106,7 @@ func (a *factory) ruleRun(o ruleOptions) error {
 // edit changes the file and returns what was done to each rule.
 func (o ruleOptions) edit(t target) ([]string, error) {
 	var done []string
-	edit := func(d *config.Document) error {
+	change := func(d *edit.Document) error {
 		done = nil // a file that changed meanwhile is edited again
 		for _, rule := range o.rules {
 			said, err := o.change(d, rule)
@@ -117,17 +118,17 @@ func (o ruleOptions) edit(t target) ([]string, error) {
 		return nil
 	}
 	if o.rehearse {
-		err := rehearse(t.path, edit)
+		err := rehearse(t.path, change)
 		for i, said := range done {
 			done[i] = "would have " + said
 		}
 		return done, err
 	}
-	_, err := config.Update(t.path, edit)
+	_, err := edit.Update(t.path, change)
 	return done, err
 }
 
-func (o ruleOptions) change(d *config.Document, rule string) (string, error) {
+func (o ruleOptions) change(d *edit.Document, rule string) (string, error) {
 	shown := fmt.Sprintf("%q", o.kind+" "+config.Unquoted(rule))
 	if o.remove {
 		found, err := d.RemoveRule(o.kind, rule)
@@ -173,10 +174,10 @@ func (a *factory) ruleConsequences(o ruleOptions, before *config.Config) {
 	}
 }
 
-func matching(cfg *config.Config, pattern string) []string {
+func matching(cfg *config.Config, servers string) []string {
 	var out []string
 	for _, s := range cfg.Servers {
-		if ok, _ := path.Match(pattern, s.Name); ok { // the pattern was checked
+		if pattern.Match(servers, s.Name) {
 			out = append(out, s.Name)
 		}
 	}

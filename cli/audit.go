@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/internal/app"
-	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/audit"
 )
 
 func newCmdAudit(a *factory) *cobra.Command {
@@ -47,7 +47,7 @@ func (f *auditFilter) flags(c *cobra.Command, a *factory) {
 	_ = c.RegisterFlagCompletionFunc("server", a.completeServers(-1)) // fails for an unknown flag only
 }
 
-func (f *auditFilter) wants(x *vault.Act) bool {
+func (f *auditFilter) wants(x *audit.Record) bool {
 	return (f.server == "" || f.server == x.Server || f.server == x.Server+"@"+x.Account) &&
 		(f.principal == "" || f.principal == x.Principal) && (f.outcome == "" || f.outcome == x.Outcome) &&
 		(f.since <= 0 || time.Since(x.At) <= f.since)
@@ -106,8 +106,8 @@ func (a *factory) auditTail(ctx context.Context, o auditTailOptions) error {
 }
 
 // lastActs are the newest acts that fit, and the number of the entry they end with.
-func lastActs(ctx context.Context, h *app.App, o auditTailOptions) (acts []vault.Act, after int64, err error) {
-	var blocks []vault.Block
+func lastActs(ctx context.Context, h *app.App, o auditTailOptions) (acts []audit.Record, after int64, err error) {
+	var blocks []audit.Block
 	if o.auditFilter == (auditFilter{}) {
 		blocks, err = h.LastAudit(ctx, o.lines)
 	} else {
@@ -125,8 +125,8 @@ func lastActs(ctx context.Context, h *app.App, o auditTailOptions) (acts []vault
 	return acts[max(0, len(acts)-max(o.lines, 0)):], after, nil
 }
 
-func newActs(ctx context.Context, h *app.App, f auditFilter, after int64) ([]vault.Act, int64, error) {
-	var blocks []vault.Block
+func newActs(ctx context.Context, h *app.App, f auditFilter, after int64) ([]audit.Record, int64, error) {
+	var blocks []audit.Block
 	for b, err := range h.Audit(ctx, after) {
 		if err != nil {
 			return nil, after, err
@@ -137,11 +137,11 @@ func newActs(ctx context.Context, h *app.App, f auditFilter, after int64) ([]vau
 	return acts, after, nil
 }
 
-func fitting(blocks []vault.Block, f auditFilter, after int64) ([]vault.Act, int64) {
-	var acts []vault.Act
+func fitting(blocks []audit.Block, f auditFilter, after int64) ([]audit.Record, int64) {
+	var acts []audit.Record
 	for _, b := range blocks {
 		after = max(after, b.Seq)
-		for _, x := range b.Acts {
+		for _, x := range b.Records {
 			if f.wants(&x) {
 				acts = append(acts, x)
 			}
@@ -150,7 +150,7 @@ func fitting(blocks []vault.Block, f auditFilter, after int64) ([]vault.Act, int
 	return acts, after
 }
 
-func (a *factory) showAct(x vault.Act, asJSON bool) error {
+func (a *factory) showAct(x audit.Record, asJSON bool) error {
 	if asJSON {
 		return a.printJSONLine(x)
 	}
@@ -179,13 +179,13 @@ the block it stands in. A block that cannot be trusted is told and left out.`,
 
 // exportedAct is an act and where it stands in the trail.
 type exportedAct struct {
-	vault.Act
+	audit.Record
 	writer string
 	block  int64
 }
 
 func (x exportedAct) MarshalJSON() ([]byte, error) {
-	text, err := x.Act.MarshalJSON()
+	text, err := x.Record.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (a *factory) auditExport(ctx context.Context, f auditFilter) error {
 			continue
 		}
 		last[b.Writer] = b.Number
-		for _, x := range b.Acts {
+		for _, x := range b.Records {
 			if f.wants(&x) {
 				if err := a.printJSONLine(exportedAct{x, b.Writer, b.Number}); err != nil {
 					return err
@@ -231,7 +231,7 @@ func (a *factory) auditExport(ctx context.Context, f auditFilter) error {
 }
 
 // readHeads reads what an earlier `usher audit verify --json` printed.
-func readHeads(file string) ([]vault.Head, error) {
+func readHeads(file string) ([]audit.Head, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -240,7 +240,7 @@ func readHeads(file string) ([]vault.Head, error) {
 		return nil, err
 	}
 	var earlier struct {
-		Chains []vault.Head `json:"chains"`
+		Chains []audit.Head `json:"chains"`
 	}
 	if err := json.Unmarshal(text, &earlier); err != nil {
 		return nil, withHint(fmt.Errorf("%s is not what usher audit verify --json prints: %w", file, err), "usher audit verify --json > %s", file)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/audit"
 )
 
 func newCmdAuditVerify(a *factory) *cobra.Command {
@@ -38,7 +38,7 @@ type auditVerifyJSON struct {
 	Lost int64 `json:"lost"`
 	// Unkeyed blocks have a hash but no authentication code.
 	Unkeyed int64         `json:"unkeyed_blocks"`
-	Chains  []vault.Chain `json:"chains"`
+	Chains  []audit.Chain `json:"chains"`
 }
 
 func (a *factory) auditVerify(ctx context.Context, against string, asJSON bool) error {
@@ -58,7 +58,7 @@ func (a *factory) auditVerify(ctx context.Context, against string, asJSON bool) 
 	open := 0
 	for _, c := range chains {
 		sum.OK = sum.OK && len(c.Problems) == 0
-		sum.Acts += c.Acts
+		sum.Acts += c.Records
 		sum.Lost += c.Lost
 		sum.Unkeyed += c.Unkeyed
 		if !c.Closed {

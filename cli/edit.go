@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/edit"
 )
 
 // target is a file that a command is about to change.
@@ -130,14 +131,14 @@ func maskedEntry(s config.Server) string {
 }
 
 // rehearse edits a copy of a file and forgets it.
-func rehearse(path string, edit func(*config.Document) error) error {
+func rehearse(path string, change func(*edit.Document) error) error {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	doc, err := config.ParseDocument(path, text)
+	doc, err := edit.Parse(path, text)
 	if err != nil {
 		return err
 	}
-	return edit(doc)
+	return change(doc)
 }

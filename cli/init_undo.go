@@ -14,6 +14,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/config/clients"
+	"github.com/usher-mcp/usher/config/edit"
 )
 
 // initRecord is what usher init did, so that it can be undone. The user's file as it
@@ -62,7 +63,7 @@ func (s *firstRun) saveRecord() error {
 	if err != nil {
 		return err
 	}
-	return config.WriteFile(filepath.Join(dir, "record.json"), raw, nil)
+	return edit.WriteFile(filepath.Join(dir, "record.json"), raw, nil)
 }
 
 // keepBefore keeps the user's file as it is before servers are added. If init ran
@@ -81,7 +82,7 @@ func (s *firstRun) keepBefore() error {
 	}
 	s.record.File, s.record.Existed = s.target.path, err == nil
 	s.record.After, s.record.Servers = "", map[string]string{}
-	if err := config.WriteFile(filepath.Join(dir, "before"), now, nil); err != nil {
+	if err := edit.WriteFile(filepath.Join(dir, "before"), now, nil); err != nil {
 		return err
 	}
 	return s.saveRecord()
@@ -246,11 +247,11 @@ func (b *restoring) apply(a *factory) error {
 	switch {
 	case b.file == "":
 	case b.whole && b.existed:
-		err = config.WriteFile(b.file, b.before, nil)
+		err = edit.WriteFile(b.file, b.before, nil)
 	case b.whole:
 		err = os.Remove(b.file)
 	case len(b.remove) > 0:
-		_, err = config.Update(b.file, func(d *config.Document) error {
+		_, err = edit.Update(b.file, func(d *edit.Document) error {
 			for _, name := range b.remove {
 				if err := d.Remove(name); err != nil {
 					return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/keys"
 )
 
 func newCmdKey(a *factory) *cobra.Command {
@@ -115,7 +115,7 @@ type keyPlaceJSON struct {
 	Created time.Time `json:"created"`
 }
 
-func keyJSON(s vault.KeyStatus, o keyShowOptions, problem error) keyStatusJSON {
+func keyJSON(s keys.Status, o keyShowOptions, problem error) keyStatusJSON {
 	j := keyStatusJSON{
 		Setting: s.Setting, Made: s.Made, Places: []keyPlaceJSON{}, Created: s.Created, DataKeys: s.DataKeys, Unfinished: s.Unfinished(),
 	}

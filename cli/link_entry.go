@@ -11,6 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/config/clients"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // linkedTimeout is how long a client should wait for a call: usher has limits of its
@@ -35,17 +36,17 @@ func (a *factory) linkedServer(o linkOptions) (config.Server, error) {
 	if err != nil {
 		return config.Server{}, err
 	}
-	s := config.Server{Transport: config.TransportStdio, Command: config.EscapeLiteral(program), Args: []string{"serve"}}
+	s := config.Server{Transport: config.TransportStdio, Command: template.Escape(program), Args: []string{"serve"}}
 	s.Timeouts.Call = linkedTimeout
 	if o.profile != "" {
-		s.Args = append(s.Args, "--profile", config.EscapeLiteral(o.profile))
+		s.Args = append(s.Args, "--profile", template.Escape(o.profile))
 	}
 	if a.configFile != "" {
-		s.Args = append(s.Args, "--config", config.EscapeLiteral(a.absolute(a.configFile)))
+		s.Args = append(s.Args, "--config", template.Escape(a.absolute(a.configFile)))
 	}
 	// A client is started from elsewhere, and has not the variables of this shell.
 	if home := a.io.env("USHER_HOME"); home != "" {
-		s.Env = map[string]string{"USHER_HOME": config.EscapeLiteral(a.absolute(home))}
+		s.Env = map[string]string{"USHER_HOME": template.Escape(a.absolute(home))}
 	}
 	return s, nil
 }
@@ -59,7 +60,7 @@ func linkedAddress(o linkOptions) (config.Server, error) {
 		}
 		url = base + "/profiles/" + o.profile + "/mcp"
 	}
-	s := config.Server{Transport: config.TransportHTTP, URL: config.EscapeLiteral(url)}
+	s := config.Server{Transport: config.TransportHTTP, URL: template.Escape(url)}
 	s.Timeouts.Call = linkedTimeout
 	if o.tokenEnv != "" {
 		s.Headers = map[string]string{"Authorization": "Bearer ${env:" + o.tokenEnv + "}"}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/edit"
 )
 
 type removeOptions struct {
@@ -49,15 +50,15 @@ func (a *factory) removeRun(o removeOptions) error {
 	if err != nil {
 		return err
 	}
-	edit := func(d *config.Document) error { return d.Remove(o.name) }
+	change := func(d *edit.Document) error { return d.Remove(o.name) }
 	if o.rehearse {
-		if err := rehearse(found.file.path, edit); err != nil {
+		if err := rehearse(found.file.path, change); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.io.Out, "would remove %s from %s:\n%q: %s\n", clean(o.name), clean(a.short(found.file.path)), o.name, maskedEntry(found.server))
 		return nil
 	}
-	if _, err := config.Update(found.file.path, edit); err != nil {
+	if _, err := edit.Update(found.file.path, change); err != nil {
 		return err
 	}
 	a.note("removed %s from your %s, %s", o.name, found.file.word(), clean(a.short(found.file.path)))

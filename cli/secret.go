@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -113,7 +114,7 @@ func readValue(r io.Reader) (string, error) {
 
 // secretName accepts what a placeholder can name.
 func secretName(name string) error {
-	if _, err := config.ParseTemplate("${secret:" + name + "}"); err != nil || strings.ContainsAny(name, "${}") {
+	if _, err := template.Parse("${secret:" + name + "}"); err != nil || strings.ContainsAny(name, "${}") {
 		return usagef("usher secret set my-token", "%s cannot name a secret: use up to 128 letters, digits and . _ - / @", config.Visible(name))
 	}
 	return nil

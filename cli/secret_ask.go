@@ -12,6 +12,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/keys"
 )
 
 // prompt is what a person at the terminal can be asked; without one, nothing.
@@ -22,7 +23,7 @@ func (a *factory) prompt() app.Prompt {
 	return app.Prompt{Passphrase: a.askPassphrase, Input: a.askInput}
 }
 
-func (a *factory) askPassphrase(ctx context.Context, q vault.PassphraseQuestion) (vault.Secret, error) {
+func (a *factory) askPassphrase(ctx context.Context, q keys.PassphraseQuestion) (vault.Secret, error) {
 	switch {
 	case q.Wrong:
 		a.note("that is not the passphrase")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/keys"
 )
 
 // typing is a person at a terminal who has typed ahead.
@@ -25,8 +26,8 @@ func TestAskPassphrase(t *testing.T) {
 	store := vault.NewMemory()
 	defer func() { _ = store.Close() }() // memory
 	put := func(a *factory, name string) error {
-		keys := vault.NewKeys(store, vault.KeyOptions{Setting: "passphrase", ScryptLog: 4, Passphrase: a.prompt().Passphrase})
-		_, err := vault.Sealed(store, keys).Put(t.Context(), vault.LocalKey(vault.KindSecret, name), []byte("x"), 0)
+		k := keys.New(store, keys.Options{Setting: "passphrase", ScryptLog: 4, Passphrase: a.prompt().Passphrase})
+		_, err := keys.Sealed(store, k).Put(t.Context(), vault.LocalKey(vault.KindSecret, name), []byte("x"), 0)
 		return err
 	}
 	a, _ := typing("correct horse\ncorrect hearse\n")

@@ -98,10 +98,14 @@ func (a *factory) serve(ctx context.Context, o serveOptions) error {
 	if cfg.Usher.Problem != nil {
 		return fmt.Errorf("the settings cannot be used, and rules may be missing: %w", cfg.Usher.Problem)
 	}
-	if err := cfg.Usher.Mistaken("gateway.http", "gateway.auth"); err != nil {
+	g := cfg.Usher.Gateway
+	guarded := []string{"gateway.http"}
+	if g.HTTP != "" {
+		guarded = append(guarded, "gateway.auth") // on stdio no client authenticates
+	}
+	if err := cfg.Usher.Mistaken(guarded...); err != nil {
 		return fmt.Errorf("the gateway cannot be served as it is meant: %w", err)
 	}
-	g := cfg.Usher.Gateway
 	a.warnOfPassword(o.store)
 	if g.HTTP == "" {
 		a.serveLog = a.servingLogger(cfg.Usher.Telemetry)
@@ -114,9 +118,11 @@ func (a *factory) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	who, err := h.Authenticator(g.Auth, g.PublicURL)
-	if err != nil {
-		return usagef("usher serve --help", "%v", err)
+	var who gateway.Authenticator
+	if g.HTTP != "" {
+		if who, err = h.Authenticator(g.Auth, g.PublicURL); err != nil {
+			return usagef("usher serve --help", "%v", err)
+		}
 	}
 	room := keepRoom(func() int { return h.Stats().Host.Open })
 	defer room.stop()

@@ -11,8 +11,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/usher-mcp/usher/config/template"
 	"github.com/usher-mcp/usher/internal/address"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // NeedsApproval reports whether a person has to approve this very definition,
@@ -43,11 +46,11 @@ func (s Server) ApprovalReasons() []string {
 	add(s.OAuth.isSet(), "sets how to log in")
 	for _, kind := range s.placeholderKinds() {
 		add(true, "%s", map[string]string{
-			PlaceholderEnv:     "reads environment variables",
-			PlaceholderFile:    "reads files",
-			PlaceholderSecret:  "reads stored secrets",
-			PlaceholderInput:   "reads answers to inputs",
-			PlaceholderCommand: "runs commands to get values",
+			template.Env:     "reads environment variables",
+			template.File:    "reads files",
+			template.Secret:  "reads stored secrets",
+			template.Input:   "reads answers to inputs",
+			template.Command: "runs commands to get values",
 		}[kind])
 	}
 	add(s.Card != "", "reads a server card")
@@ -89,7 +92,7 @@ func (s Server) placeholderKinds() []string {
 	used := map[string]bool{}
 	c := s.clone()
 	_ = c.walk(func(_ field, v string) (string, error) { // never fails
-		refs, _ := Placeholders(v) // a broken template is a Problem already
+		refs, _ := template.Placeholders(v) // a broken template is a Problem already
 		for _, ref := range refs {
 			used[ref.Kind] = true
 		}
@@ -153,7 +156,7 @@ func (d digester) add(name string, values ...string) {
 func (s Server) Describe() []string {
 	var out []string
 	line := func(name, value string) {
-		text := fmt.Sprintf("%-12s %s", fieldName(name), Visible(value))
+		text := fmt.Sprintf("%-12s %s", fieldName(name), visible.Quote(value))
 		if hasNonASCII(value) {
 			text += "  (not only ASCII: look closely)"
 		}
@@ -172,7 +175,7 @@ func (s Server) Describe() []string {
 	})
 	s.describeOptions(line)
 	for _, r := range s.ApprovalReasons() {
-		out = append(out, fmt.Sprintf("%-12s %s", "held back", Unquoted(r)))
+		out = append(out, fmt.Sprintf("%-12s %s", "held back", visible.Text(r)))
 	}
 	return out
 }
@@ -180,7 +183,7 @@ func (s Server) Describe() []string {
 // fieldName quotes a path in which a key could pass for something else.
 func fieldName(path string) string {
 	if strings.ContainsFunc(path, func(r rune) bool { return !tokenRune(r) && r != '[' && r != ']' }) {
-		return Visible(path)
+		return visible.Quote(path)
 	}
 	return path
 }
@@ -210,4 +213,13 @@ func (s Server) describeOptions(line func(name, value string)) {
 		flag(o.DPoP, "oauth.dpop", "true")
 		flag(o.Discovery.Mode != "" && o.Discovery.Mode != "auto", "oauth.discovery", o.Discovery.Mode)
 	}
+}
+
+func hasNonASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
 }

@@ -5,8 +5,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 func projectServer() Server {
@@ -211,7 +214,7 @@ func TestDescribeHidesNothing(t *testing.T) {
 		}
 	}
 	for _, r := range got {
-		if r != '\n' && (printable(r) != r) {
+		if r != '\n' && (!unicode.IsPrint(r) || visible.Invisible(r)) {
 			t.Errorf("%U stands in the description", r)
 		}
 	}

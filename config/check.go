@@ -3,8 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strings"
+
+	"github.com/usher-mcp/usher/config/template"
+	"github.com/usher-mcp/usher/internal/pattern"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // ParseTransport maps every spelling seen in files to ours.
@@ -27,7 +30,7 @@ func (s Server) Validate() error {
 	}
 	c := s.clone()
 	err := c.walk(func(f field, v string) (string, error) {
-		if _, err := ParseTemplate(v); err != nil {
+		if _, err := template.Parse(v); err != nil {
 			return v, fmt.Errorf("%s: %w", f.path, err)
 		}
 		return v, nil
@@ -60,7 +63,7 @@ func (s *Server) check(kind string) error {
 	}
 	for name := range s.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
-			return fmt.Errorf("env: %s cannot name a variable", Visible(name))
+			return fmt.Errorf("env: %s cannot name a variable", visible.Quote(name))
 		}
 	}
 	return nil
@@ -84,7 +87,7 @@ func (s *Server) chooseTransport(kind string) error {
 	t, ok := ParseTransport(kind)
 	switch {
 	case !ok:
-		return fmt.Errorf("type must be stdio, http or sse, not %s", Visible(kind))
+		return fmt.Errorf("type must be stdio, http or sse, not %s", visible.Quote(kind))
 	case t == TransportStdio && s.URL != "":
 		return errors.New(`type is stdio, but it has a url; write "type": "http" or a command`)
 	case t != TransportStdio && s.Command != "":
@@ -116,7 +119,7 @@ func (s *Server) unused() []string {
 
 // checkURLTemplate checks as much of an address as is written out.
 func checkURLTemplate(raw string) error {
-	parts, err := ParseTemplate(raw)
+	parts, err := template.Parse(raw)
 	if err != nil {
 		return err
 	}
@@ -131,12 +134,9 @@ func checkURLTemplate(raw string) error {
 }
 
 // checkGlob checks the syntax of a pattern over names.
-func checkGlob(pattern string) error {
-	if pattern == "" {
-		return errors.New("a pattern is empty")
-	}
-	if _, err := path.Match(pattern, ""); err != nil {
-		return fmt.Errorf("%s is not a pattern: %w", Visible(pattern), err)
+func checkGlob(text string) error {
+	if err := pattern.Check(text); err != nil {
+		return fmt.Errorf("%s is not a pattern: %w", visible.Quote(text), err)
 	}
 	return nil
 }

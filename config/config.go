@@ -4,6 +4,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/usher-mcp/usher/internal/suggest"
 )
 
 // Server returns the server of that exact name.
@@ -22,7 +24,7 @@ func (c *Config) Nearest(name string) []string {
 	for i, s := range c.Servers {
 		names[i] = s.Name
 	}
-	return Nearest(name, names)
+	return suggest.Nearest(name, names)
 }
 
 // Input returns the question with that id.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,13 +11,18 @@ import (
 	"time"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/usher-mcp/usher/config/jsonc"
+	"github.com/usher-mcp/usher/config/template"
+	"github.com/usher-mcp/usher/internal/suggest"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // decoder reads values out of a syntax tree, so that every complaint has a
 // place. Unknown keys become warnings.
 type decoder struct {
-	src      *source
-	warnings []Warning
+	src      *jsonc.Source
+	warnings []jsonc.Warning
 
 	// What is wrong with settings, see judge.
 	problems []error
@@ -54,8 +58,8 @@ func (d *decoder) object(v hujson.Value, where string, known map[string]setter) 
 }
 
 func (d *decoder) unknownKey(name hujson.Value, key, where string, known []string) {
-	d.warnings = append(d.warnings, d.src.warningAt(name.StartOffset,
-		"unknown key %s in %s is ignored%s", Visible(key), where, didYouMean(key, known)))
+	d.warnings = append(d.warnings, d.src.WarningAt(name.StartOffset,
+		"unknown key %s in %s is ignored%s", visible.Quote(key), where, suggest.DidYouMean(key, known)))
 }
 
 // members yields the members of an object by key and reports keys that occur
@@ -66,10 +70,10 @@ func (d *decoder) members(obj *hujson.Object, where string, errs *[]error) func(
 		for _, m := range obj.Members {
 			key := m.Name.Value.(hujson.Literal).String()
 			if at, dup := first[key]; dup {
-				line, _ := d.src.position(at)
-				twice := d.src.errorAt(m.Name.StartOffset,
-					"the key %s stands twice in %s, first at line %d", Visible(key), where, line)
-				twice.key = key
+				line, _ := d.src.Position(at)
+				twice := d.src.ErrorAt(m.Name.StartOffset,
+					"the key %s stands twice in %s, first at line %d", visible.Quote(key), where, line)
+				twice.Key = key
 				*errs = append(*errs, twice)
 				continue
 			}
@@ -83,35 +87,14 @@ func (d *decoder) members(obj *hujson.Object, where string, errs *[]error) func(
 
 // mismatch is the error for a value of the wrong kind.
 func (d *decoder) mismatch(v hujson.Value, what, want string) error {
-	return d.src.errorAt(v.StartOffset, "%s must be %s, not %s", what, want, kindName(v))
-}
-
-func kindName(v hujson.Value) string {
-	switch v.Value.Kind() {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case 'n':
-		return "null"
-	}
-	return "true or false"
+	return d.src.ErrorAt(v.StartOffset, "%s must be %s, not %s", what, want, jsonc.KindName(v))
 }
 
 func isNull(v hujson.Value) bool { return v.Value.Kind() == 'n' }
 
-func literal(v hujson.Value) (hujson.Literal, bool) {
-	l, ok := v.Value.(hujson.Literal)
-	return l, ok
-}
-
 func (d *decoder) str(what string, p *string) setter {
 	return func(v hujson.Value) error {
-		l, ok := literal(v)
+		l, ok := jsonc.Literal(v)
 		if !ok || l.Kind() != '"' {
 			return d.mismatch(v, what, "a string")
 		}
@@ -131,8 +114,8 @@ func (d *decoder) template(what string, p *string) setter {
 }
 
 func (d *decoder) checkTemplate(v hujson.Value, what, s string) error {
-	if _, err := ParseTemplate(s); err != nil {
-		return d.src.errorAt(v.StartOffset, "%s: %v", what, err)
+	if _, err := template.Parse(s); err != nil {
+		return d.src.ErrorAt(v.StartOffset, "%s: %v", what, err)
 	}
 	return nil
 }
@@ -140,7 +123,7 @@ func (d *decoder) checkTemplate(v hujson.Value, what, s string) error {
 // scalar takes strings, and numbers and booleans as they are written, since
 // people write "PORT": 8080.
 func (d *decoder) scalar(v hujson.Value, what string) (string, error) {
-	l, ok := literal(v)
+	l, ok := jsonc.Literal(v)
 	if !ok || l.Kind() == 'n' {
 		return "", d.mismatch(v, what, "a string")
 	}
@@ -194,7 +177,7 @@ func (d *decoder) dict(what string, p *map[string]string) setter {
 
 func (d *decoder) boolean(what string, p *bool) setter {
 	return func(v hujson.Value) error {
-		l, ok := literal(v)
+		l, ok := jsonc.Literal(v)
 		if !ok || l.Kind() != 't' && l.Kind() != 'f' {
 			return d.mismatch(v, what, "true or false")
 		}
@@ -206,13 +189,13 @@ func (d *decoder) boolean(what string, p *bool) setter {
 // number reads an integer and raises it to low.
 func number[T int | int64](d *decoder, what string, p *T, low T) setter {
 	return func(v hujson.Value) error {
-		l, ok := literal(v)
+		l, ok := jsonc.Literal(v)
 		if !ok || l.Kind() != '0' {
 			return d.mismatch(v, what, "a number")
 		}
 		n, err := strconv.ParseInt(string(l), 10, strconv.IntSize)
 		if err != nil {
-			return d.src.errorAt(v.StartOffset, "%s must be a whole number of at least %d", what, low)
+			return d.src.ErrorAt(v.StartOffset, "%s must be a whole number of at least %d", what, low)
 		}
 		*p = T(n)
 		return d.raised(v, what, atLeast(p, low)())
@@ -222,13 +205,13 @@ func number[T int | int64](d *decoder, what string, p *T, low T) setter {
 // duration reads "90s" or a number of seconds and raises it to low.
 func (d *decoder) duration(what string, p *time.Duration, low time.Duration) setter {
 	return func(v hujson.Value) error {
-		l, ok := literal(v)
+		l, ok := jsonc.Literal(v)
 		if !ok || l.Kind() != '0' && l.Kind() != '"' {
 			return d.mismatch(v, what, `a duration such as "30s" or a number of seconds`)
 		}
 		dur, err := parseDuration(l.String())
 		if err != nil {
-			return d.src.errorAt(v.StartOffset, "%s: %v", what, err)
+			return d.src.ErrorAt(v.StartOffset, "%s: %v", what, err)
 		}
 		*p = dur
 		return d.raised(v, what, atLeast(p, low)())
@@ -244,7 +227,7 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	dur, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fmt.Errorf(`%s is not a duration; write "30s", "5m" or a number of seconds`, Visible(s))
+		return 0, fmt.Errorf(`%s is not a duration; write "30s", "5m" or a number of seconds`, visible.Quote(s))
 	}
 	return dur, nil
 }
@@ -256,8 +239,8 @@ func (d *decoder) oneOf(what string, set func(string), values ...string) setter 
 			return err
 		}
 		if !slices.Contains(values, s) {
-			return d.src.errorAt(v.StartOffset, "%s must be one of %s, not %s%s",
-				what, strings.Join(values, ", "), Visible(s), didYouMean(s, values))
+			return d.src.ErrorAt(v.StartOffset, "%s must be one of %s, not %s%s",
+				what, strings.Join(values, ", "), visible.Quote(s), suggest.DidYouMean(s, values))
 		}
 		set(s)
 		return nil
@@ -267,17 +250,6 @@ func (d *decoder) oneOf(what string, set func(string), values ...string) setter 
 // nested reads an object inside an object.
 func (d *decoder) nested(what string, known map[string]setter) setter {
 	return func(v hujson.Value) error { return join(d.object(v, what, known)) }
-}
-
-// plain turns a value into what encoding/json makes of it.
-func plain(v hujson.Value) (any, error) {
-	c := v.Clone()
-	c.Standardize()
-	dec := json.NewDecoder(strings.NewReader(string(c.Pack())))
-	dec.UseNumber()
-	var out any
-	err := dec.Decode(&out)
-	return out, err
 }
 
 // join is errors.Join that leaves a single error as it is.

@@ -7,6 +7,9 @@ import (
 	"unicode"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/usher-mcp/usher/config/jsonc"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // maxNameLength bounds server names, which become part of tool names, where
@@ -20,16 +23,16 @@ func CheckName(name string) error {
 	case name == "":
 		return errors.New("a server needs a name")
 	case len(name) > maxNameLength:
-		return fmt.Errorf("the name %s is longer than %d bytes", Visible(name), maxNameLength)
+		return fmt.Errorf("the name %s is longer than %d bytes", visible.Quote(name), maxNameLength)
 	case name == "." || name == "..":
-		return fmt.Errorf("the name %s cannot be part of an address", Visible(name))
+		return fmt.Errorf("the name %s cannot be part of an address", visible.Quote(name))
 	}
 	for _, r := range name {
 		switch {
 		case r == '@' || r == '/':
-			return fmt.Errorf("the name %s must not contain %q", Visible(name), r)
-		case unicode.IsSpace(r) || !unicode.IsPrint(r) || invisible(r) || r == unicode.ReplacementChar:
-			return fmt.Errorf("the name %s must not contain blanks or invisible characters", Visible(name))
+			return fmt.Errorf("the name %s must not contain %q", visible.Quote(name), r)
+		case unicode.IsSpace(r) || !unicode.IsPrint(r) || visible.Invisible(r) || r == unicode.ReplacementChar:
+			return fmt.Errorf("the name %s must not contain blanks or invisible characters", visible.Quote(name))
 		}
 	}
 	return nil
@@ -39,23 +42,23 @@ func CheckName(name string) error {
 // entry is in its Problem.
 func (d *decoder) server(name string, key, v hujson.Value, layer Layer) Server {
 	s := fileDefaults(name)
-	s.Origin = Origin{File: d.src.file, Layer: layer}
-	s.Origin.Line, s.Origin.Column = d.src.position(key.StartOffset)
-	where := "server " + Visible(name)
+	s.Origin = Origin{File: d.src.File, Layer: layer}
+	s.Origin.Line, s.Origin.Column = d.src.Position(key.StartOffset)
+	where := "server " + visible.Quote(name)
 	var kind string
 	errs := d.object(v, where, d.serverKeys(&s, &kind))
 	if err := CheckName(name); err != nil {
-		errs = append(errs, d.src.errorAt(key.StartOffset, "%v", err))
+		errs = append(errs, d.src.ErrorAt(key.StartOffset, "%v", err))
 	}
 	if len(errs) == 0 {
 		if err := s.check(kind); err != nil {
-			errs = append(errs, d.src.errorAt(key.StartOffset, "%s: %v", where, err))
+			errs = append(errs, d.src.ErrorAt(key.StartOffset, "%s: %v", where, err))
 		}
 	}
 	s.Problem = join(errs)
 	if s.Problem == nil {
 		for _, k := range s.unused() {
-			d.warnings = append(d.warnings, d.src.warningAt(key.StartOffset, "%s: %s has no effect on a %s server", where, k, s.Transport))
+			d.warnings = append(d.warnings, d.src.WarningAt(key.StartOffset, "%s: %s has no effect on a %s server", where, k, s.Transport))
 		}
 	}
 	d.hiddenCharacters(s, key)
@@ -75,7 +78,7 @@ func (d *decoder) serverKeys(s *Server, kind *string) map[string]setter {
 		"supervision": d.nested("supervision", map[string]setter{
 			"circuitThreshold": d.tuning(number(d, "circuitThreshold", &s.Supervision.CircuitThreshold, 1)),
 			"circuitReset":     d.tuning(d.positive("circuitReset", &s.Supervision.CircuitReset)),
-			"maxRestarts":      d.tuning(number(d, "maxRestarts", &s.Supervision.MaxRestarts, 0)),
+			"maxRestarts":      d.tuning(d.restarts(&s.Supervision.MaxRestarts)),
 			"restartWindow":    d.tuning(d.positive("restartWindow", &s.Supervision.RestartWindow)),
 			"ejectionReset":    d.tuning(d.positive("ejectionReset", &s.Supervision.EjectionReset)),
 			"retry": d.tuning(d.oneOf("retry", func(v string) { s.Supervision.Retry = Retry(v) },
@@ -98,6 +101,20 @@ func (d *decoder) serverKeys(s *Server, kind *string) map[string]setter {
 		"tags":     d.tuning(d.strs("tags", &s.Tags)),
 		"oauth":    d.oauth(&s.OAuth),
 		"x-origin": d.foreign(&s.Foreign),
+	}
+}
+
+// restarts reads supervision.maxRestarts, in which 0 is none.
+func (d *decoder) restarts(p *int) setter {
+	return func(v hujson.Value) error {
+		n := *p
+		if err := number(d, "maxRestarts", &n, 0)(v); err != nil {
+			return err
+		}
+		if *p = n; n == 0 {
+			*p = NoRestarts
+		}
+		return nil
 	}
 }
 
@@ -180,7 +197,7 @@ func (d *decoder) globs(what string, p *[]string) setter {
 		}
 		for i, g := range *p {
 			if err := checkGlob(g); err != nil {
-				return d.src.errorAt(v.Value.(*hujson.Array).Elements[i].StartOffset, "%s: %v", what, err)
+				return d.src.ErrorAt(v.Value.(*hujson.Array).Elements[i].StartOffset, "%s: %v", what, err)
 			}
 		}
 		return nil
@@ -189,7 +206,7 @@ func (d *decoder) globs(what string, p *[]string) setter {
 
 func (d *decoder) foreign(p **Foreign) setter {
 	return func(v hujson.Value) error {
-		raw, err := plain(v)
+		raw, err := jsonc.Plain(v)
 		m, ok := raw.(map[string]any)
 		if err != nil || !ok {
 			return nil // a note to ourselves; nothing depends on it
@@ -206,10 +223,10 @@ func (d *decoder) foreign(p **Foreign) setter {
 func (d *decoder) hiddenCharacters(s Server, key hujson.Value) {
 	_ = s.walk(func(f field, v string) (string, error) { // f never fails
 		switch {
-		case f.kind != secretField && suspicious(strings.Trim(v, "\n\t\r")):
-			d.warnings = append(d.warnings, d.src.warningAt(key.StartOffset, "server %s: %s holds invisible characters", Visible(s.Name), f.path))
+		case f.kind != secretField && visible.Suspicious(strings.Trim(v, "\n\t\r")):
+			d.warnings = append(d.warnings, d.src.WarningAt(key.StartOffset, "server %s: %s holds invisible characters", visible.Quote(s.Name), f.path))
 		case strings.TrimSpace(v) != v && f.kind != argField:
-			d.warnings = append(d.warnings, d.src.warningAt(key.StartOffset, "server %s: %s starts or ends with a blank", Visible(s.Name), f.path))
+			d.warnings = append(d.warnings, d.src.WarningAt(key.StartOffset, "server %s: %s starts or ends with a blank", visible.Quote(s.Name), f.path))
 		}
 		return v, nil
 	})

@@ -9,6 +9,11 @@ import (
 	"time"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/usher-mcp/usher/config/jsonc"
+	"github.com/usher-mcp/usher/config/template"
+	"github.com/usher-mcp/usher/internal/suggest"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // settings reads the "usher" block into s. What is wrong goes to d.problems and
@@ -45,8 +50,8 @@ func (d *decoder) tree(v hujson.Value, prefix string, known map[string]setter) {
 	where := strings.TrimSuffix("usher."+prefix, ".")
 	for _, err := range d.object(v, where, here) { // no object at all, or a key that stands twice
 		path := prefix
-		if e, ok := errors.AsType[*Error](err); ok && e.key != "" {
-			path += e.key
+		if e, ok := errors.AsType[*jsonc.Error](err); ok && e.Key != "" {
+			path += e.Key
 		}
 		d.judge(strings.TrimSuffix(path, "."), err)
 	}
@@ -86,12 +91,12 @@ func (d *decoder) checked(st setting, set setter) setter {
 // text reads numbers and durations as the environment gives them.
 func (d *decoder) text(st setting) setter {
 	return func(v hujson.Value) error {
-		l, ok := literal(v)
+		l, ok := jsonc.Literal(v)
 		if _, isDuration := st.value.(*time.Duration); !ok || l.Kind() != '0' && !(isDuration && l.Kind() == '"') {
 			return d.mismatch(v, st.path, "a number")
 		}
 		if err := parseSetting(st.value, l.String()); err != nil {
-			return d.src.errorAt(v.StartOffset, "%s: %v", st.path, err)
+			return d.src.ErrorAt(v.StartOffset, "%s: %v", st.path, err)
 		}
 		return nil
 	}
@@ -103,24 +108,24 @@ func parseSetting(value any, text string) error {
 	switch p := value.(type) {
 	case *string:
 		*p = text
-		_, err = ParseTemplate(text)
+		_, err = template.Parse(text)
 	case *[]string:
 		*p = splitList(text)
 	case *bool:
 		if *p, err = strconv.ParseBool(text); err != nil {
-			return fmt.Errorf("%s is not true or false", Visible(text))
+			return fmt.Errorf("%s is not true or false", visible.Quote(text))
 		}
 	case *int:
 		if *p, err = strconv.Atoi(text); err != nil {
-			return fmt.Errorf("%s is not a whole number", Visible(text))
+			return fmt.Errorf("%s is not a whole number", visible.Quote(text))
 		}
 	case *int64:
 		if *p, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return fmt.Errorf("%s is not a whole number", Visible(text))
+			return fmt.Errorf("%s is not a whole number", visible.Quote(text))
 		}
 	case *float64:
 		if *p, err = strconv.ParseFloat(text, 64); err != nil {
-			return fmt.Errorf("%s is not a number", Visible(text))
+			return fmt.Errorf("%s is not a number", visible.Quote(text))
 		}
 	case *time.Duration:
 		*p, err = parseDuration(text)
@@ -164,7 +169,7 @@ func (s *Settings) override(path, text string, origin Origin) (raised string, er
 	}
 	i := slices.IndexFunc(s.list(), func(st setting) bool { return st.path == path })
 	if i < 0 {
-		return "", fmt.Errorf("there is no setting %s%s", Visible(path), didYouMean(path, SettingPaths()))
+		return "", fmt.Errorf("there is no setting %s%s", visible.Quote(path), suggest.DidYouMean(path, SettingPaths()))
 	}
 	next := *s
 	st := next.list()[i]
@@ -193,7 +198,7 @@ func CheckRule(pattern string) error {
 		return nil
 	}
 	if strings.Contains(tool, "/") {
-		return fmt.Errorf("%s has more than one /; a rule is server/tool", Visible(pattern))
+		return fmt.Errorf("%s has more than one /; a rule is server/tool", visible.Quote(pattern))
 	}
 	return checkGlob(tool)
 }
@@ -211,10 +216,10 @@ func (d *decoder) rules(what string, layer Layer, p *[]Rule) setter {
 				return err
 			}
 			if err := CheckRule(pattern); err != nil {
-				return d.src.errorAt(e.StartOffset, "%s: %v", what, err)
+				return d.src.ErrorAt(e.StartOffset, "%s: %v", what, err)
 			}
-			r := Rule{Pattern: pattern, Origin: Origin{File: d.src.file, Layer: layer}}
-			r.Origin.Line, r.Origin.Column = d.src.position(e.StartOffset)
+			r := Rule{Pattern: pattern, Origin: Origin{File: d.src.File, Layer: layer}}
+			r.Origin.Line, r.Origin.Column = d.src.Position(e.StartOffset)
 			list = append(list, r)
 		}
 		*p = list
@@ -255,16 +260,16 @@ func (d *decoder) profiles(p *map[string]Profile) setter {
 		for name, m := range d.members(obj, "gateway.profiles", &twice) {
 			var pr Profile
 			var errs []error
-			errs = append(errs, d.object(m.Value, "profile "+Visible(name), map[string]setter{
+			errs = append(errs, d.object(m.Value, "profile "+visible.Quote(name), map[string]setter{
 				"servers": d.globs("servers", &pr.Servers), "tools": d.strs("tools", &pr.Tools), "tags": d.strs("tags", &pr.Tags),
 			})...)
 			for _, rule := range pr.Tools {
 				if err := CheckRule(rule); err != nil {
-					errs = append(errs, d.src.errorAt(m.Value.StartOffset, "profile %s: %v", Visible(name), err))
+					errs = append(errs, d.src.ErrorAt(m.Value.StartOffset, "profile %s: %v", visible.Quote(name), err))
 				}
 			}
 			if err := CheckName(name); err != nil {
-				errs = append(errs, d.src.errorAt(m.Name.StartOffset, "profile: %v", err))
+				errs = append(errs, d.src.ErrorAt(m.Name.StartOffset, "profile: %v", err))
 			}
 			if d.judge("gateway.profiles."+name, join(errs)); len(errs) == 0 {
 				out[name] = pr // a wrong one selects nothing, as one that is not there

@@ -1,26 +1,28 @@
 // Package config turns files into one validated configuration.
 //
-// It owns the shape of usher's own mcp.json (servers, inputs and the "usher"
-// settings block), where those files live, which of them wins, how placeholders
-// such as ${env:TOKEN} are written and filled in, what of a definition a person
-// has to approve, what of it must be masked when it is printed, and edits of a
-// file that leave its comments alone. The sub-package clients reads and writes
-// the files of other MCP clients.
+//	cfg, err := config.Load(config.LoadOptions{})
+//	server, ok := cfg.Server("github")
+//	ready, err := server.Resolve(ctx, lookup) // placeholders filled in
 //
-// It refuses to own execution: nothing here starts a command, opens a
-// connection or remembers an approval. Whatever needs the outside (the
-// environment, secrets, commands) comes in through LoadOptions and Lookup, and
-// there is no package-level state.
+// [Load] always returns a Config; what is wrong with one server stands in its Problem
+// and leaves the others alone. Rules and budgets that cannot be read stop what they
+// guard ([Settings].Problem); other mistakes leave the default and a warning. Project
+// files are held back until a person approves them ([Server.ApprovalReasons],
+// [Server.Digest]).
 //
-// The flow:
+// It refuses to own execution: nothing here starts a command, opens a connection or
+// remembers an approval. What needs the outside (the environment, secrets, commands)
+// comes in through LoadOptions and Lookup, and there is no package-level state.
 //
-//	Load       find the files (FindDirs, walk up from the working directory)
-//	           → check permissions → check the syntax, with positions
-//	           → decode servers and settings, with warnings
-//	           → merge the layers → environment overrides → *Config
-//	Server     Ask ApprovalReasons and Digest before it is used,
-//	           then Resolve, at dial time, fills in the placeholders
-//	Update     parse → splice → parse again → atomic write
+// The flow of Load:
+//
+//	find the files (FindDirs, walk up from the working directory)
+//	→ check permissions → check the syntax, with positions (config/jsonc)
+//	→ decode servers and settings, with warnings
+//	→ merge the layers → environment overrides → *Config
+//
+// Strings with placeholders and the masking of credentials are config/template's,
+// changes of a file config/edit's, files of other MCP clients config/clients'.
 //
 // # Placeholders
 //

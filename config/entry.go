@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/usher-mcp/usher/config/jsonc"
 )
 
 // Entry writes the server as it stands in a file: only what differs from the
@@ -22,9 +24,6 @@ func (s Server) Entry() (json.RawMessage, error) {
 	if s.Lazy != nil && s.KeepAlive != DefaultKeepAlive {
 		e.KeepAlive = new(durationText(s.KeepAlive))
 	}
-	if s.Lazy != nil && s.Supervision.MaxRestarts == 0 {
-		e.Supervision["maxRestarts"] = 0
-	}
 	if s.Pins != PinsBlock {
 		e.Pins = s.Pins
 	}
@@ -34,7 +33,7 @@ func (s Server) Entry() (json.RawMessage, error) {
 	if t := s.Tools; len(t.Allow)+len(t.Deny)+len(t.Rename) > 0 {
 		e.Tools = &toolsEntry{t.Allow, t.Deny, t.Rename}
 	}
-	return marshal(e)
+	return jsonc.Marshal(e)
 }
 
 // entryType leaves out a type that follows from the rest.
@@ -150,7 +149,9 @@ func (v Supervision) entry() map[string]any {
 	out := map[string]any{}
 	unlessDefault(out, "circuitThreshold", v.CircuitThreshold, DefaultCircuitThreshold)
 	unlessDefault(out, "circuitReset", durationText(v.CircuitReset), durationText(DefaultCircuitReset))
-	unlessDefault(out, "maxRestarts", v.MaxRestarts, DefaultMaxRestarts)
+	if v.MaxRestarts != 0 {
+		unlessDefault(out, "maxRestarts", any(v.RestartLimit()), any(DefaultMaxRestarts))
+	}
 	unlessDefault(out, "restartWindow", durationText(v.RestartWindow), durationText(DefaultRestartWindow))
 	unlessDefault(out, "ejectionReset", durationText(v.EjectionReset), durationText(0))
 	unlessDefault(out, "retry", v.Retry, RetrySafe)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // maxLabelLength bounds the label of an account, which becomes part of file names
@@ -18,16 +20,16 @@ func CheckLabel(label string) error {
 	case label == "":
 		return errors.New("the label is empty: write server or server@label")
 	case len(label) > maxLabelLength:
-		return fmt.Errorf("the label %s is longer than %d bytes", Visible(label[:maxLabelLength])+"…", maxLabelLength)
+		return fmt.Errorf("the label %s is longer than %d bytes", visible.Quote(label[:maxLabelLength])+"…", maxLabelLength)
 	case strings.HasPrefix(label, ".") || strings.HasSuffix(label, "."):
-		return fmt.Errorf("the label %s must not begin or end with a dot", Visible(label))
+		return fmt.Errorf("the label %s must not begin or end with a dot", visible.Quote(label))
 	}
 	for _, r := range label {
 		switch {
 		case strings.ContainsRune(`@/\:*?"<>|%`, r):
-			return fmt.Errorf("the label %s must not contain %q", Visible(label), r)
-		case unicode.IsSpace(r) || !unicode.IsPrint(r) || invisible(r) || r == unicode.ReplacementChar:
-			return fmt.Errorf("the label %s must not contain blanks or invisible characters", Visible(label))
+			return fmt.Errorf("the label %s must not contain %q", visible.Quote(label), r)
+		case unicode.IsSpace(r) || !unicode.IsPrint(r) || visible.Invisible(r) || r == unicode.ReplacementChar:
+			return fmt.Errorf("the label %s must not contain blanks or invisible characters", visible.Quote(label))
 		}
 	}
 	return nil

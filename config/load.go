@@ -13,6 +13,10 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/usher-mcp/usher/config/jsonc"
+	"github.com/usher-mcp/usher/config/template"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // LoadOptions says what to load. The zero value loads what the usher command
@@ -35,7 +39,7 @@ type Config struct {
 	Inputs   []Input  // what ${input:ID} may ask for
 	Usher    Settings
 	Files    []File // those that exist, in the order in which later ones win
-	Warnings []Warning
+	Warnings []jsonc.Warning
 	Dirs     Dirs
 	// Watch lists the paths whose appearance or change calls for a new Load.
 	Watch []string
@@ -88,7 +92,7 @@ func Load(opt LoadOptions) (*Config, error) {
 // environment or at permissions.
 func Parse(file string, text []byte, layer Layer) (*Config, error) {
 	l := &loader{cfg: &Config{Usher: DefaultSettings()}, servers: map[string]Server{}}
-	n, err := l.decode(&source{file: file, text: bytes.TrimPrefix(text, utf8BOM)}, layer)
+	n, err := l.decode(&jsonc.Source{File: file, Text: bytes.TrimPrefix(text, []byte(jsonc.BOM))}, layer)
 	l.cfg.Files = []File{{Path: file, Layer: layer, Servers: n, Err: err}}
 	l.finish()
 	return l.cfg, err
@@ -99,8 +103,11 @@ type loader struct {
 	servers map[string]Server
 }
 
-// finish puts the servers in order.
+// finish puts the servers in order and names settings that have no effect.
 func (l *loader) finish() {
+	for _, path := range l.cfg.Usher.unused() {
+		l.warn(fmt.Sprintf("%s has no effect while gateway.auth.mode is %s", path, l.cfg.Usher.Gateway.Auth.Mode))
+	}
 	for _, s := range l.servers {
 		l.cfg.Servers = append(l.cfg.Servers, s)
 	}
@@ -168,7 +175,7 @@ func (l *loader) file(path string, layer Layer) {
 	l.cfg.Warnings = append(l.cfg.Warnings, warnings...)
 	f := File{Path: path, Layer: layer}
 	if err == nil {
-		f.Servers, err = l.decode(&source{file: path, text: text}, layer)
+		f.Servers, err = l.decode(&jsonc.Source{File: path, Text: text}, layer)
 	}
 	f.Err = err
 	if err != nil && layer != LayerProject {
@@ -184,8 +191,8 @@ func (l *loader) blame(err error) {
 }
 
 // decode reads a whole file; an error means that nothing of it was used.
-func (l *loader) decode(src *source, layer Layer) (int, error) {
-	root, err := parseJSONC(src)
+func (l *loader) decode(src *jsonc.Source, layer Layer) (int, error) {
+	root, err := jsonc.Parse(src)
 	if err != nil {
 		return 0, err
 	}
@@ -233,12 +240,12 @@ func (l *loader) settings(d *decoder, v hujson.Value, layer Layer) {
 		d.problems = append(d.problems, m.Err)
 	}
 	for _, err := range d.problems {
-		d.warnings = append(d.warnings, Warning{Msg: err.Error()})
+		d.warnings = append(d.warnings, jsonc.Warning{Msg: err.Error()})
 	}
 	l.cfg.Usher.Policy.Deny = append(l.cfg.Usher.Policy.Deny, theirs.Policy.Deny...)
 	theirs.Policy.Deny = nil
 	if !reflect.DeepEqual(theirs, DefaultSettings()) {
-		d.warnings = append(d.warnings, d.src.warningAt(v.StartOffset,
+		d.warnings = append(d.warnings, d.src.WarningAt(v.StartOffset,
 			"of the settings in a project file only usher.policy.deny is used; put the others in %s", l.cfg.Dirs.UserFile()))
 	}
 }
@@ -287,7 +294,7 @@ func (l *loader) variable(path string, err error) {
 
 func (l *loader) warn(text string) {
 	if text != "" {
-		l.cfg.Warnings = append(l.cfg.Warnings, Warning{Msg: text})
+		l.cfg.Warnings = append(l.cfg.Warnings, jsonc.Warning{Msg: text})
 	}
 }
 
@@ -314,7 +321,7 @@ func (d *decoder) servers(layer Layer, list *[]Server) setter {
 			s := d.server(name, m.Name, m.Value, layer)
 			if i := slices.IndexFunc(*list, func(o Server) bool { return o.Name == name }); i >= 0 {
 				first := &(*list)[i]
-				first.Problem = d.src.errorAt(m.Name.StartOffset, "server %s is defined twice, first at line %d; remove one", Visible(name), first.Origin.Line)
+				first.Problem = d.src.ErrorAt(m.Name.StartOffset, "server %s is defined twice, first at line %d; remove one", visible.Quote(name), first.Origin.Line)
 				continue
 			}
 			*list = append(*list, s)
@@ -340,8 +347,8 @@ func (d *decoder) inputs(p *[]Input) setter {
 				"options": d.strs("options", &in.Options), "default": d.str("default", &in.Default),
 				"command": d.str("command", &ignored), "args": func(hujson.Value) error { return nil },
 			})
-			if len(errs) > 0 || !validSecretName(in.ID) || strings.EqualFold(kind, "command") {
-				d.warnings = append(d.warnings, d.src.warningAt(e.StartOffset, "this input cannot be asked for and is ignored"))
+			if len(errs) > 0 || !template.ValidSecretName(in.ID) || strings.EqualFold(kind, "command") {
+				d.warnings = append(d.warnings, d.src.WarningAt(e.StartOffset, "this input cannot be asked for and is ignored"))
 				continue
 			}
 			*p = append(*p, in)

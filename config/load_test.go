@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/config/jsonc"
 )
 
 func TestLayers(t *testing.T) {
@@ -241,7 +243,7 @@ func TestOneBadServer(t *testing.T) {
 		if good != (s.Problem == nil) {
 			t.Errorf("%s: problem = %v", s.Name, s.Problem)
 		}
-		if e, ok := errors.AsType[*Error](s.Problem); !good && (!ok || e.Line == 0 || e.Excerpt == "") {
+		if e, ok := errors.AsType[*jsonc.Error](s.Problem); !good && (!ok || e.Line == 0 || e.Excerpt == "") {
 			t.Errorf("%s: the problem has no place: %v", s.Name, s.Problem)
 		}
 	}

@@ -3,31 +3,15 @@ package config
 import (
 	"reflect"
 	"strings"
-)
 
-// Mask is what a credential is printed as.
-const Mask = "****"
+	"github.com/usher-mcp/usher/config/template"
+)
 
 // Masked returns a copy that may be printed: literal credentials are replaced
 // by Mask, placeholders stay as they are written. It goes by looks too, so a
 // harmless value may be hidden now and then.
 func (s Server) Masked() Server {
-	return s.conceal(masker())
-}
-
-// MaskArgs hides credentials in a command line, given as its arguments.
-func MaskArgs(args []string) []string {
-	return masker().args(args)
-}
-
-// maskValue hides a value if its key or its looks give it away.
-func maskValue(key, v string) string {
-	return masker().value(key, v)
-}
-
-// String writes the placeholder so that it may be printed.
-func (p Placeholder) String() string {
-	return masker().placeholder(p, "", false)
+	return s.conceal(template.Masker())
 }
 
 // MovedSecret is a literal credential that MoveSecrets took out of a server.
@@ -51,7 +35,7 @@ func (m MovedSecret) GoString() string { return m.String() }
 // clean is false when some could not be moved, as inside a ${cmd:…}.
 func (s Server) MoveSecrets() (out Server, moved []MovedSecret, clean bool) {
 	names := map[string]string{} // name → value
-	c := concealer{moving: true, replace: func(key, value string) string {
+	c := template.Concealer{Moving: true, Replace: func(key, value string) string {
 		base := secretName(s.Name, key)
 		name := base
 		for n := '2'; ; n++ {
@@ -76,7 +60,7 @@ func secretName(server, key string) string {
 		key = "value"
 	}
 	name := strings.Map(func(r rune) rune {
-		if validSecretName(string(r)) {
+		if template.ValidSecretName(string(r)) {
 			return r
 		}
 		return '-'
@@ -97,28 +81,28 @@ func (s Server) sameStrings(o Server) bool {
 }
 
 // conceal replaces the credentials of every field.
-func (s Server) conceal(c concealer) Server {
+func (s Server) conceal(c template.Concealer) Server {
 	out := s.clone()
 	_ = out.walk(func(f field, v string) (string, error) { // never fails
 		switch f.kind {
 		case secretField:
-			return c.all(f.key, v), nil
+			return c.All(f.key, v), nil
 		case valueField:
-			return c.value(f.key, v), nil
+			return c.Value(f.key, v), nil
 		case argField:
 			return v, nil // needs its neighbours: below
 		case commandField:
-			return c.prose(f.key, v), nil
+			return c.Prose(f.key, v), nil
 		case urlField:
-			return c.url(f.key, v), nil
+			return c.URL(f.key, v), nil
 		}
-		return c.value("", v), nil
+		return c.Value("", v), nil
 	})
-	out.Args = c.args(out.Args)
+	out.Args = c.Args(out.Args)
 	if out.Foreign != nil {
 		for k, v := range out.Foreign.Keys {
-			shown := maskTree(k, v)
-			if c.moving && !reflect.DeepEqual(shown, v) {
+			shown := template.MaskTree(k, v)
+			if c.Moving && !reflect.DeepEqual(shown, v) {
 				delete(out.Foreign.Keys, k) // a note for an export; not worth a secret
 				continue
 			}
@@ -126,28 +110,4 @@ func (s Server) conceal(c concealer) Server {
 		}
 	}
 	return out
-}
-
-// maskTree masks the strings of decoded JSON by their keys.
-func maskTree(key string, v any) any {
-	switch t := v.(type) {
-	case string:
-		if shown := maskValue(key, EscapeLiteral(t)); shown != EscapeLiteral(t) {
-			return shown
-		}
-		return t
-	case map[string]any:
-		out := make(map[string]any, len(t))
-		for k, e := range t {
-			out[k] = maskTree(k, e)
-		}
-		return out
-	case []any:
-		out := make([]any, len(t))
-		for i, e := range t {
-			out[i] = maskTree(key, e)
-		}
-		return out
-	}
-	return v
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // canary is in every literal credential below; it must never be printed.
@@ -77,13 +79,13 @@ func TestMaskingIsReadable(t *testing.T) {
 		{"CMD", "${cmd:op read op://vault/item}", "${cmd:op read op://vault/item}"},
 	}
 	for _, tt := range tests {
-		if got := maskValue(tt.key, tt.in); got != tt.want {
+		if got := template.MaskValue(tt.key, tt.in); got != tt.want {
 			t.Errorf("%s=%s: %q, want %q", tt.key, tt.in, got, tt.want)
 		}
 	}
 	args := []string{"-y", "@x/server@1.2.3", "--port", "8080", "--token", "${env:T}", "--root", "/srv/data", "--header", "Accept: text/plain", "--token", "x"}
-	want := append(append([]string{}, args[:len(args)-1]...), Mask)
-	if diff := cmp.Diff(want, MaskArgs(args)); diff != "" {
+	want := append(append([]string{}, args[:len(args)-1]...), template.Mask)
+	if diff := cmp.Diff(want, template.MaskArgs(args)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

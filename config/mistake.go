@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/usher-mcp/usher/config/jsonc"
 )
 
 // Mistake is a setting whose value cannot be used; its default is used instead.
@@ -19,12 +21,12 @@ type Mistake struct {
 }
 
 // Warning says what is wrong and what is used instead.
-func (m Mistake) Warning() Warning {
+func (m Mistake) Warning() jsonc.Warning {
 	const instead = "; the default is used"
-	if e, ok := errors.AsType[*Error](m.Err); ok {
-		return Warning{File: e.File, Line: e.Line, Column: e.Column, Msg: e.Msg + instead}
+	if e, ok := errors.AsType[*jsonc.Error](m.Err); ok {
+		return jsonc.Warning{File: e.File, Line: e.Line, Column: e.Column, Msg: e.Msg + instead}
 	}
-	return Warning{Msg: m.Err.Error() + instead}
+	return jsonc.Warning{Msg: m.Err.Error() + instead}
 }
 
 // Mistaken returns what is wrong with the settings at the paths and below them, except
@@ -107,9 +109,9 @@ func (d *decoder) raised(v hujson.Value, path string, bad error) error {
 	}
 	text, err := raise(path, bad)
 	if err != nil {
-		return d.src.errorAt(v.StartOffset, "%s %v", path, err)
+		return d.src.ErrorAt(v.StartOffset, "%s %v", path, err)
 	}
-	d.warnings = append(d.warnings, d.src.warningAt(v.StartOffset, "%s", text))
+	d.warnings = append(d.warnings, d.src.WarningAt(v.StartOffset, "%s", text))
 	return nil
 }
 
@@ -120,7 +122,7 @@ func (d *decoder) positive(what string, p *time.Duration) setter {
 			return err
 		}
 		if bad := aboveZero(p)(); bad != nil {
-			return d.src.errorAt(v.StartOffset, "%s %v", what, bad)
+			return d.src.ErrorAt(v.StartOffset, "%s %v", what, bad)
 		}
 		return nil
 	})
@@ -143,7 +145,7 @@ func (d *decoder) count(what string, p *int64) setter {
 			return err
 		}
 		if bad := atLeast(p, 0)(); bad != nil {
-			return d.src.errorAt(v.StartOffset, "%s %v", what, bad)
+			return d.src.ErrorAt(v.StartOffset, "%s %v", what, bad)
 		}
 		return nil
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/usher-mcp/usher/config/jsonc"
 )
 
 // TestMistakesLeaveTheRest: one wrong setting is reported where it is, has its default,
@@ -42,7 +44,7 @@ func TestMistakesLeaveTheRest(t *testing.T) {
 			t.Errorf("%s: mistakes %v", tt.text, c.Usher.Mistakes)
 			continue
 		}
-		if e, ok := errors.AsType[*Error](c.Usher.Mistakes[0].Err); !ok || e.Line != 1 {
+		if e, ok := errors.AsType[*jsonc.Error](c.Usher.Mistakes[0].Err); !ok || e.Line != 1 {
 			t.Errorf("%s: the mistake has no place: %v", tt.text, c.Usher.Mistakes[0].Err)
 		}
 		if len(c.Warnings) != 1 || c.Warnings[0].Line != 1 || !strings.Contains(c.Warnings[0].Msg, tt.msg) {
@@ -64,7 +66,7 @@ func TestRulesFailClosed(t *testing.T) {
 		`{"usher": []}`,
 	} {
 		c := loadText(t, text)
-		if e, ok := errors.AsType[*Error](c.Usher.Problem); !ok || e.Line != 1 {
+		if e, ok := errors.AsType[*jsonc.Error](c.Usher.Problem); !ok || e.Line != 1 {
 			t.Errorf("%s: problem = %v", text, c.Usher.Problem)
 		}
 		if len(c.Usher.Mistakes) > 0 {
@@ -85,7 +87,7 @@ func TestLowValuesAreRaised(t *testing.T) {
 		u.Budgets.Servers["a"] != (Budget{Calls: 5, Window: time.Second}) {
 		t.Errorf("%+v", u)
 	}
-	if s.MaxMessageBytes != 1024 || s.Supervision.MaxRestarts != 0 {
+	if s.MaxMessageBytes != 1024 || s.Supervision.RestartLimit() != 0 {
 		t.Errorf("%+v", s)
 	}
 	if len(c.Warnings) != 6 {
@@ -143,5 +145,22 @@ func TestEnvironmentMistakes(t *testing.T) {
 	w.env = map[string]string{"USHER_POLICY_DENY": "[a", "USHER_BUDGETS_CALLS": "-1"}
 	if c := w.load(); len(flatten(c.Usher.Problem)) != 2 {
 		t.Errorf("rules from the environment: %v", c.Usher.Problem)
+	}
+}
+
+// TestUnusedSettingsAreNamed: a setting that the others make meaningless is not
+// ignored without a word.
+func TestUnusedSettingsAreNamed(t *testing.T) {
+	for mode, want := range map[string]int{"token": 3, "oidc": 0} {
+		c := loadText(t, `{"usher": {"gateway": {"auth": {"mode": "`+mode+`", "issuer": "https://i.example", "audience": "a", "scopes": ["s"]}}}}`)
+		n := 0
+		for _, w := range c.Warnings {
+			if strings.Contains(w.Msg, "has no effect") {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: warnings %v, want %d", mode, c.Warnings, want)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // maxFileValue bounds what ${file:} reads.
@@ -122,7 +124,7 @@ type resolver struct {
 }
 
 func (r resolver) expand(path, value string) (string, error) {
-	parts, err := ParseTemplate(value)
+	parts, err := template.Parse(value)
 	if err != nil {
 		return "", &PlaceholderError{Server: r.server.Name, Field: path, Reason: err.Error(), Err: err}
 	}
@@ -141,14 +143,14 @@ func (r resolver) expand(path, value string) (string, error) {
 	return b.String(), nil
 }
 
-func (r resolver) value(path string, ref *Placeholder) (string, error) {
+func (r resolver) value(path string, ref *template.Placeholder) (string, error) {
 	fail := func(reason, hint string, err error) (string, error) {
 		return "", &PlaceholderError{
 			Server: r.server.Name, Field: path, Placeholder: ref.String(), Reason: reason, Hint: hint, Err: err,
 		}
 	}
 	switch ref.Kind {
-	case PlaceholderEnv:
+	case template.Env:
 		v, ok := "", false
 		if r.Env != nil {
 			v, ok = r.Env(ref.Name)
@@ -160,11 +162,11 @@ func (r resolver) value(path string, ref *Placeholder) (string, error) {
 			return fail("the environment variable "+ref.Name+" is not set", fmt.Sprintf("export %s=… or write ${%s:-default}", ref.Name, ref.Name), nil)
 		}
 		return v, nil
-	case PlaceholderSecret:
+	case template.Secret:
 		return r.stored(ref, fail, r.Secret, "secret", "usher secret set "+ref.Name)
-	case PlaceholderInput:
+	case template.Input:
 		return r.stored(ref, fail, r.Input, "answer to the input", "usher secret set "+ref.Name)
-	case PlaceholderFile:
+	case template.File:
 		v, err := r.file(path, ref.Name)
 		if err != nil {
 			return fail("the file cannot be used: "+err.Error(), "create it or change the path", err)
@@ -177,7 +179,7 @@ func (r resolver) value(path string, ref *Placeholder) (string, error) {
 
 type failure func(reason, hint string, err error) (string, error)
 
-func (r resolver) stored(ref *Placeholder, fail failure, get func(context.Context, string) (string, bool, error), what, hint string) (string, error) {
+func (r resolver) stored(ref *template.Placeholder, fail failure, get func(context.Context, string) (string, bool, error), what, hint string) (string, error) {
 	if get == nil {
 		return fail("no "+what+" can be looked up here", hint, nil)
 	}
@@ -191,7 +193,7 @@ func (r resolver) stored(ref *Placeholder, fail failure, get func(context.Contex
 	return v, nil
 }
 
-func (r resolver) command(ref *Placeholder, fail failure) (string, error) {
+func (r resolver) command(ref *template.Placeholder, fail failure) (string, error) {
 	hint := "usher approve " + r.server.Name
 	if r.Command == nil {
 		return fail("commands are not run here without approval", hint, nil)

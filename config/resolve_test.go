@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // testLookup answers from fixed tables.
@@ -108,7 +110,7 @@ func TestBadTemplates(t *testing.T) {
 		"${", "${A", "${}", "${env:}", "${A B}", "${1A}", "${A-b}", "${foo:bar}", "${secret:}", "${secret:a b}",
 		"${file:}", "${cmd: }", "${NO:-${}}", "${A=B}", "${input:}", "${env:A=B}", strings.Repeat("${A:-", 12) + strings.Repeat("}", 12),
 	} {
-		if parts, err := ParseTemplate(in); err == nil {
+		if parts, err := template.Parse(in); err == nil {
 			t.Errorf("%q was taken: %+v", in, parts)
 		}
 	}
@@ -257,14 +259,14 @@ func FuzzInterpolation(f *testing.F) {
 	look := testLookup()
 	f.Fuzz(func(t *testing.T, text string) {
 		// A literal, escaped, yields itself.
-		s := Server{Name: "s", Transport: TransportStdio, Command: "x", Env: map[string]string{"K": EscapeLiteral(text)}}
+		s := Server{Name: "s", Transport: TransportStdio, Command: "x", Env: map[string]string{"K": template.Escape(text)}}
 		got, err := s.Resolve(context.Background(), look)
 		if !strings.Contains(text, "\x00") && (err != nil || got.Env["K"] != text) {
 			t.Fatalf("escape %q = %q yields %q, %v", text, s.Env["K"], got.Env["K"], err)
 		}
 		// Any text either fails to parse or splits into parts that write it back.
-		if parts, err := ParseTemplate(text); err == nil {
-			var b TemplateBuilder
+		if parts, err := template.Parse(text); err == nil {
+			var b template.Builder
 			for _, p := range parts {
 				if p.Placeholder != nil {
 					b.Raw(p.Placeholder.Raw)
@@ -272,12 +274,12 @@ func FuzzInterpolation(f *testing.F) {
 					b.Text(p.Text)
 				}
 			}
-			if again, err := ParseTemplate(b.String()); err != nil || !reflect.DeepEqual(again, parts) {
+			if again, err := template.Parse(b.String()); err != nil || !reflect.DeepEqual(again, parts) {
 				t.Fatalf("%q: %+v, written back as %q: %+v, %v", text, parts, b.String(), again, err)
 			}
 		}
-		_ = maskValue("TOKEN", text)
-		_ = maskValue("", text)
-		_ = MaskArgs(strings.Fields(text))
+		_ = template.MaskValue("TOKEN", text)
+		_ = template.MaskValue("", text)
+		_ = template.MaskArgs(strings.Fields(text))
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // addHeadersFrom merges the headers that HeadersFrom yielded; those written
@@ -94,7 +96,7 @@ func checkURL(raw string) error {
 	case err != nil:
 		return errors.New("is not an address")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("must start with http:// or https://, not %s", Visible(u.Scheme+":"))
+		return fmt.Errorf("must start with http:// or https://, not %s", visible.Quote(u.Scheme+":"))
 	case u.Hostname() == "":
 		return errors.New("names no host")
 	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f }):
@@ -105,7 +107,7 @@ func checkURL(raw string) error {
 
 func checkHeader(name, value string) error {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !tokenRune(r) }) {
-		return fmt.Errorf("%s is not a header name", Visible(name))
+		return fmt.Errorf("%s is not a header name", visible.Quote(name))
 	}
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 		return errors.New("holds a control character; a header value is one line")

@@ -110,12 +110,21 @@ type Server struct {
 type Supervision struct {
 	CircuitThreshold int
 	CircuitReset     time.Duration
-	MaxRestarts      int
-	RestartWindow    time.Duration
+	// MaxRestarts is how many restarts within RestartWindow a server may have; one more
+	// ejects it. 0 is the default, [NoRestarts] is none; see RestartLimit.
+	MaxRestarts   int
+	RestartWindow time.Duration
 	// EjectionReset is how long an ejection lasts. 0: 10 restart windows.
 	EjectionReset time.Duration
 	Retry         Retry
 }
+
+// NoRestarts is the MaxRestarts of a server that the first restart ejects. A file says
+// 0, which in a definition made by a program is unset.
+const NoRestarts = -1
+
+// RestartLimit is how many restarts a server may have.
+func (v Supervision) RestartLimit() int { return max(v.MaxRestarts, 0) }
 
 // EjectionTime is how long an ejection lasts.
 func (v Supervision) EjectionTime() time.Duration {

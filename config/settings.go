@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/usher-mcp/usher/internal/suggest"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // Settings are the host-wide options, under "usher" in a file. After Load all
@@ -260,6 +263,24 @@ func (s Settings) Resolve(ctx context.Context, r Lookup, dir string) (Settings, 
 	return s, nil
 }
 
+// unused are the settings that the others leave without effect.
+func (s *Settings) unused() []string {
+	auth := s.Gateway.Auth
+	if auth.Mode == "oidc" {
+		return nil
+	}
+	var out []string
+	for path, set := range map[string]bool{
+		"gateway.auth.issuer": auth.Issuer != "", "gateway.auth.audience": auth.Audience != "", "gateway.auth.scopes": len(auth.Scopes) > 0,
+	} {
+		if set {
+			out = append(out, path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 func atLeast[T int | int64 | time.Duration](p *T, low T) func() error {
 	return func() error {
 		if *p < low {
@@ -272,7 +293,7 @@ func atLeast[T int | int64 | time.Duration](p *T, low T) func() error {
 func among(p *string, values ...string) func() error {
 	return func() error {
 		if !slices.Contains(values, *p) {
-			return fmt.Errorf("must be one of %s, not %s%s", strings.Join(values, ", "), Visible(*p), didYouMean(*p, values))
+			return fmt.Errorf("must be one of %s, not %s%s", strings.Join(values, ", "), visible.Quote(*p), suggest.DidYouMean(*p, values))
 		}
 		return nil
 	}
@@ -304,7 +325,7 @@ func checkHosts(hosts []string) error {
 			return err
 		}
 		if strings.ContainsAny(host, "/:") {
-			return fmt.Errorf("must hold host names, without scheme and port, not %s", Visible(host))
+			return fmt.Errorf("must hold host names, without scheme and port, not %s", visible.Quote(host))
 		}
 	}
 	return nil

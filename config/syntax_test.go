@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/usher-mcp/usher/config/jsonc"
+	"github.com/usher-mcp/usher/internal/visible"
 )
 
 // mistakes are files with one mistake each; the golden file holds what a
@@ -49,7 +52,7 @@ func TestMistakes(t *testing.T) {
 	var b strings.Builder
 	for _, m := range mistakes {
 		c := loadText(t, m.text)
-		e, ok := errors.AsType[*Error](c.Files[0].Err)
+		e, ok := errors.AsType[*jsonc.Error](c.Files[0].Err)
 		if !ok {
 			t.Errorf("%s: error = %v", m.name, c.Files[0].Err)
 			continue
@@ -90,9 +93,9 @@ func TestServerMistakes(t *testing.T) {
   }
 }`)
 	for _, s := range c.Servers {
-		fmt.Fprintf(&b, "== %s\n", Unquoted(s.Name))
+		fmt.Fprintf(&b, "== %s\n", visible.Text(s.Name))
 		for _, err := range flatten(s.Problem) {
-			e, ok := errors.AsType[*Error](err)
+			e, ok := errors.AsType[*jsonc.Error](err)
 			if !ok {
 				t.Fatalf("%s: %v", s.Name, err)
 			}
@@ -148,9 +151,9 @@ func FuzzJSONC(f *testing.F) {
 	f.Add([]byte(`{"mcpServers": {"a": {"command": "${A:-${B}}", "timeouts": {"call": 1}}}} // x`))
 	f.Add([]byte(`{"usher": {"policy": {"deny": ["a/*"]}}, "inputs": [{"id": "x"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		src := &source{file: "f", text: text}
-		if _, err := parseJSONC(src); err != nil {
-			e, ok := errors.AsType[*Error](err)
+		src := &jsonc.Source{File: "f", Text: text}
+		if _, err := jsonc.Parse(src); err != nil {
+			e, ok := errors.AsType[*jsonc.Error](err)
 			if !ok || e.Err != nil {
 				t.Fatalf("hujson refuses what the checker takes: %v", err)
 			}

@@ -182,6 +182,23 @@ func crashing() *stage {
 	}}
 }
 
+// A server that may have no restarts is ejected by its first crash.
+func TestNoRestartsEjectAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := crashing()
+		h := s.open(t, nil, func(s *config.Server) { s.Supervision.MaxRestarts = config.NoRestarts })
+		var err error
+		for i := 0; i < 20 && !errors.Is(err, ErrEjected); i++ {
+			_, err = h.Do(t.Context(), keyA, callTool("x", nil))
+			time.Sleep(time.Second)
+		}
+		wantErr(t, err, ErrEjected)
+		if starts := s.count("a"); starts != 1 {
+			t.Errorf("%d starts, want 1", starts)
+		}
+	})
+}
+
 // A child that works and crashes, again and again, is ejected, and tried again by one
 // request when that has lasted long enough.
 func TestEjectionEnds(t *testing.T) {

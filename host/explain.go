@@ -78,7 +78,7 @@ func (u *unit) ejected() error {
 	u.mu.Lock()
 	last := u.lastErr
 	u.mu.Unlock()
-	err := fmt.Errorf("%w: more than %d restarts within %s", ErrEjected, u.srv.Supervision.MaxRestarts, u.srv.Supervision.RestartWindow)
+	err := fmt.Errorf("%w: more than %d restarts within %s", ErrEjected, u.srv.Supervision.RestartLimit(), u.srv.Supervision.RestartWindow)
 	hint := "run: usher reload " + u.key.Server
 	left := u.budget.left()
 	if left > 0 {

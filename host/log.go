@@ -66,11 +66,11 @@ func (u *unit) logDown(msg string, err error, ejected bool) {
 	next := time.Until(u.notBefore)
 	u.mu.Unlock()
 	if ejected {
-		u.log(slog.LevelWarn, "the server is ejected", "reason", reason(err), "restart", u.budget.used(), "max_restarts", sup.MaxRestarts,
+		u.log(slog.LevelWarn, "the server is ejected", "reason", reason(err), "restart", u.budget.used(), "max_restarts", sup.RestartLimit(),
 			"window", sup.RestartWindow, "next_try", rounded(u.budget.left()))
 		return
 	}
-	u.log(slog.LevelWarn, msg, "reason", reason(err), "restart", u.budget.used(), "max_restarts", sup.MaxRestarts, "next_try", rounded(next))
+	u.log(slog.LevelWarn, msg, "reason", reason(err), "restart", u.budget.used(), "max_restarts", sup.RestartLimit(), "next_try", rounded(next))
 }
 
 // logOpened writes that the circuit is open.

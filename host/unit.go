@@ -84,7 +84,7 @@ func (h *Host) newUnit(k Key, reg *registration) *unit {
 	u := &unit{
 		h: h, reg: reg, key: k, srv: srv, digest: srv.Digest(), state: Disconnected, used: time.Now(),
 		number:  strconv.FormatInt(h.made.Add(1), 36) + " ",
-		budget:  budget{max: srv.Supervision.MaxRestarts, window: srv.Supervision.RestartWindow, reset: srv.Supervision.EjectionTime()},
+		budget:  budget{max: srv.Supervision.RestartLimit(), window: srv.Supervision.RestartWindow, reset: srv.Supervision.EjectionTime()},
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},
 	}
 	u.breaker.init(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset)

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -59,7 +59,7 @@ func used(c Caller, k Key, req Request, took time.Duration, res Result, err erro
 	p, _ := mcp.ReadParams(req.Params) // what cannot be read was refused
 	name, _ := p.NameFor(req.Method)
 	if req.Method == mcp.MethodResourcesRead {
-		name = config.MaskURI(name)
+		name = template.MaskURI(name)
 	}
 	return Finished{
 		Caller: c, Key: k, Method: req.Method, Tool: name, Outcome: outcome(res, err), Began: time.Now().Add(-took), Took: took,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/keys"
 )
 
 // A pin that somebody wrote into the database past usher neither counts nor makes
@@ -16,7 +17,7 @@ func TestForgedPinsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := vault.NewMemory()
 		open := func() vault.Store {
-			return vault.Sealed(below, vault.NewKeys(below, vault.KeyOptions{
+			return keys.Sealed(below, keys.New(below, keys.Options{
 				Setting: "env:K",
 				Env:     func(string) (string, bool) { return "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", true },
 			}))

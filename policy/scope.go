@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/usher-mcp/usher/internal/pattern"
 )
 
 // Profile is a named selection: all of Servers, except that where Tools names tools
@@ -56,7 +58,7 @@ func (s *Scope) server(name, account string) bool {
 	if s == nil {
 		return true
 	}
-	if len(s.servers) > 0 && !anyGlob(s.servers, name, scopeName(name, account)) {
+	if len(s.servers) > 0 && !pattern.Any(s.servers, name, scopeName(name, account)) {
 		return false
 	}
 	if len(s.tools) > 0 && !slices.ContainsFunc(s.tools, func(p string) bool { return mayName(p, name, account) }) {
@@ -66,14 +68,14 @@ func (s *Scope) server(name, account string) bool {
 }
 
 // mayName reports whether a tool pattern can match a tool of the server at all.
-func mayName(pattern, name, account string) bool {
-	server, _, both := strings.Cut(pattern, "/")
-	return !both || anyGlob([]string{server}, name, scopeName(name, account))
+func mayName(rule, name, account string) bool {
+	server, _, both := strings.Cut(rule, "/")
+	return !both || pattern.Any([]string{server}, name, scopeName(name, account))
 }
 
 // selects reports whether the profile names the server as a whole.
 func (s *Scope) selects(name, account string) bool {
-	return anyGlob(s.profile.Servers, name, scopeName(name, account))
+	return pattern.Any(s.profile.Servers, name, scopeName(name, account))
 }
 
 // selected are the patterns of tools that the profile has for a server.
@@ -81,7 +83,7 @@ func (s *Scope) selected(name, account string) []string {
 	var out []string
 	for _, p := range s.profile.Tools {
 		server, tool, ok := strings.Cut(p, "/")
-		if ok && anyGlob([]string{server}, name, scopeName(name, account)) {
+		if ok && pattern.Any([]string{server}, name, scopeName(name, account)) {
 			out = append(out, tool)
 		}
 	}
@@ -100,17 +102,17 @@ func (s *Scope) tool(name, account, tool string) bool {
 		return true
 	}
 	if patterns := s.selected(name, account); len(patterns) > 0 {
-		return anyGlob(patterns, tool)
+		return pattern.Any(patterns, tool)
 	}
 	return s.selects(name, account)
 }
 
-func scopeMatch(pattern, name, account, tool string) bool {
-	server, t, both := strings.Cut(pattern, "/")
+func scopeMatch(rule, name, account, tool string) bool {
+	server, t, both := strings.Cut(rule, "/")
 	if !both {
-		return globMatch(pattern, tool)
+		return pattern.Match(rule, tool)
 	}
-	return anyGlob([]string{server}, name, scopeName(name, account)) && globMatch(t, tool)
+	return pattern.Any([]string{server}, name, scopeName(name, account)) && pattern.Match(t, tool)
 }
 
 // Whole reports whether more of a server exists for the caller than tools: a scope
@@ -124,33 +126,4 @@ func (s *Scope) Whole(name, account string) bool {
 		return false
 	}
 	return s.profile == nil || s.selects(name, account)
-}
-
-func anyGlob(patterns []string, texts ...string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		return slices.ContainsFunc(texts, func(t string) bool { return globMatch(p, t) })
-	})
-}
-
-// globMatch reports whether text matches a pattern in which * stands for any number
-// of characters and ? for one byte.
-func globMatch(pattern, text string) bool {
-	star, back := -1, 0
-	p, t := 0, 0
-	for t < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, back = p, t
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
-			p++
-			t++
-		case star >= 0:
-			back++
-			p, t = star+1, back
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }

@@ -2,31 +2,6 @@ package policy
 
 import "testing"
 
-func TestScopeGlob(t *testing.T) {
-	for _, tt := range []struct {
-		pattern, text string
-		want          bool
-	}{
-		{"", "", true},
-		{"*", "", true},
-		{"*", "abc", true},
-		{"a*c", "abbc", true},
-		{"a*c", "ab", false},
-		{"?", "a", true},
-		{"?", "", false},
-		{"a*b*c", "axxbxxc", true},
-		{"a*b*c", "axxcxxb", false},
-		{"abc", "abcd", false},
-		{"**x", "ax", true},
-		{"get_*", "get_issue", true},
-		{"get_*", "Get_issue", false},
-	} {
-		if got := globMatch(tt.pattern, tt.text); got != tt.want {
-			t.Errorf("%q matches %q: %v", tt.pattern, tt.text, got)
-		}
-	}
-}
-
 func TestScope(t *testing.T) {
 	for _, tt := range []struct {
 		name                  string
@@ -36,6 +11,7 @@ func TestScope(t *testing.T) {
 	}{
 		{"everything", nil, "a", "", "t", true, true},
 		{"server named", (*Scope)(nil).Within("p", Profile{Servers: []string{"a"}}), "a", "", "t", true, true},
+		{"server in a class", (*Scope)(nil).Within("p", Profile{Servers: []string{"[ab]"}}), "a", "", "t", true, true},
 		{"account of a server named", (*Scope)(nil).Within("p", Profile{Servers: []string{"a"}}), "a", "work", "t", true, true},
 		{"only the account", (*Scope)(nil).Within("p", Profile{Servers: []string{"a@work"}}), "a", "", "t", false, false},
 		{"server not named", (*Scope)(nil).Within("p", Profile{Servers: []string{"a"}}), "b", "", "t", false, false},

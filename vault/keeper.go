@@ -30,6 +30,23 @@ type Keeper interface {
 	Rewrite(ctx context.Context, key Key, data []byte, ifVersion int64, lease Lease) error
 }
 
+// An Unsealer is a [Store] that encrypts or authenticates records on their way into
+// another one; vault/keys has the one that usher uses.
+type Unsealer interface {
+	Store
+	// Unsealed returns the store below. What is read from it is sealed.
+	Unsealed() Store
+}
+
+// Unsealed returns the store below the seal, or store itself when it has none:
+// for looking at names and for removing what does not open.
+func Unsealed(store Store) Store {
+	if s, ok := store.(Unsealer); ok {
+		return s.Unsealed()
+	}
+	return store
+}
+
 var _ Keeper = (*Memory)(nil)
 
 // Kinds implements [Keeper].

@@ -1,7 +1,7 @@
 package vault
 
 // The kinds of records. A kind that [HoldsSecrets] does not list as plain is
-// encrypted; see [Sealed] for how the plain ones are authenticated.
+// encrypted; see [keys.Sealed] for how the plain ones are authenticated.
 const (
 	KindGrant    = "grant"    // tokens of a login
 	KindClient   = "client"   // a client registration, perhaps with its secret
@@ -44,9 +44,3 @@ func HoldsSecrets(kind string) bool {
 // message authentication code: all that hold no secret, except the ring of keys,
 // whose parts the master key authenticates.
 func Authenticated(kind string) bool { return !HoldsSecrets(kind) && kind != KindKey }
-
-// guards says whether records of kind decide what a client or a server may do, so
-// that an older version of one must not come back.
-func guards(kind string) bool {
-	return kind == KindToken || kind == KindApproval || kind == KindPin
-}

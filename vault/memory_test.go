@@ -35,10 +35,6 @@ func TestMemoryClocks(t *testing.T) {
 	})
 }
 
-func TestSealedContract(t *testing.T) {
-	vaulttest.Run(t, func(t *testing.T) vault.Store { return vault.Sealed(openMemory(t), flip{}) })
-}
-
 // A lease is free exactly when its time is over, not a moment before.
 func TestMemoryLeaseTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 func readCopilot(e *entry) {
@@ -67,7 +68,7 @@ func (e *entry) codexHeaders() {
 		e.setHeader("Authorization", "Bearer "+envPlaceholder(name))
 	}
 	if token := e.plain("bearer_token"); token != "" {
-		e.setHeader("Authorization", "Bearer "+config.EscapeLiteral(token))
+		e.setHeader("Authorization", "Bearer "+template.Escape(token))
 	}
 	e.headersFrom("http_headers_helper")
 }
@@ -90,7 +91,7 @@ func (e *entry) codexOAuth() {
 		}
 	}
 	if u, ok := e.tree["mcp_oauth_callback_url"].(string); ok && e.s.OAuth != nil && e.s.OAuth.ClientID != "" {
-		e.s.OAuth.RedirectURI = config.EscapeLiteral(u)
+		e.s.OAuth.RedirectURI = template.Escape(u)
 	}
 	if hasPort {
 		e.callbackPort(port, "/callback")

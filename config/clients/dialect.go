@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // dialect turns a string of a foreign file into one of our templates. What the
@@ -14,7 +14,7 @@ import (
 type dialect func(r *reading, s string) string
 
 // literalDialect is for clients that expand nothing.
-func literalDialect(_ *reading, s string) string { return config.EscapeLiteral(s) }
+func literalDialect(_ *reading, s string) string { return template.Escape(s) }
 
 var (
 	shellVariable    = pattern(`\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$env:([A-Za-z_]\w*)`)
@@ -29,7 +29,7 @@ var (
 // rewrite replaces the matches of a pattern by templates and escapes the rest;
 // where f declines, the match is text too.
 func rewrite(s string, find func() *regexp.Regexp, f func(g []string) (template string, ok bool)) string {
-	var b config.TemplateBuilder
+	var b template.Builder
 	last := 0
 	for _, at := range find().FindAllStringSubmatchIndex(s, -1) {
 		g := make([]string, len(at)/2)
@@ -55,7 +55,7 @@ func envPlaceholder(name string) string { return "${env:" + name + "}" }
 // envDefault keeps the default where one is written, the empty one included.
 func envDefault(match, name, def string) string {
 	if strings.Contains(match, ":-") {
-		return "${env:" + name + ":-" + config.EscapeLiteral(def) + "}"
+		return "${env:" + name + ":-" + template.Escape(def) + "}"
 	}
 	return envPlaceholder(name)
 }
@@ -104,9 +104,9 @@ func editorDialect(r *reading, s string) string {
 		case name == "userHome":
 			return envPlaceholder(r.homeVariable()), true
 		case name == "workspaceFolder" || name == "workspaceRoot":
-			return config.EscapeLiteral(r.workspace()), true
+			return template.Escape(r.workspace()), true
 		case name == "workspaceFolderBasename":
-			return config.EscapeLiteral(filepath.Base(r.workspace())), true
+			return template.Escape(filepath.Base(r.workspace())), true
 		case name == "pathSeparator" || name == "/":
 			return string(filepath.Separator), true
 		}

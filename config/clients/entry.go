@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // entry is one server of a foreign file while it is being read. Keys that a
@@ -183,7 +184,7 @@ func (e *entry) headersFrom(key string) {
 		return
 	}
 	placeholder := "${cmd:" + line + "}"
-	if refs, err := config.Placeholders(placeholder); err != nil || len(refs) != 1 || refs[0].Name != line {
+	if refs, err := template.Placeholders(placeholder); err != nil || len(refs) != 1 || refs[0].Name != line {
 		e.keep(key)
 		e.note("%s cannot be written as ${cmd:…}; set headersFrom by hand", key)
 		return

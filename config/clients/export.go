@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // Export writes servers in the shape of a client's file and returns the text
@@ -102,10 +103,10 @@ func (x *exporting) nest(list object) object {
 func named(name string, entry object) object { return append(object{{"name", name}}, entry...) }
 
 // say puts a template into the client's dialect.
-func (x *exporting) say(template string) string {
-	parts, err := config.ParseTemplate(template)
+func (x *exporting) say(value string) string {
+	parts, err := template.Parse(value)
 	if err != nil {
-		return template
+		return value
 	}
 	var b strings.Builder
 	for _, p := range parts {
@@ -113,8 +114,8 @@ func (x *exporting) say(template string) string {
 			b.WriteString(x.placeholder(*p.Placeholder))
 			continue
 		}
-		if x.client.dialect(&reading{client: x.client}, p.Text) != config.EscapeLiteral(p.Text) {
-			x.note("%s would expand %s, which is meant literally", x.client.title, config.Visible(config.MaskArgs([]string{p.Text})[0]))
+		if x.client.dialect(&reading{client: x.client}, p.Text) != template.Escape(p.Text) {
+			x.note("%s would expand %s, which is meant literally", x.client.title, config.Visible(template.MaskArgs([]string{p.Text})[0]))
 		}
 		b.WriteString(p.Text)
 	}
@@ -123,17 +124,17 @@ func (x *exporting) say(template string) string {
 
 // placeholder says one placeholder in the client's words. A secret of ours
 // becomes a variable of the environment that the person has to set.
-func (x *exporting) placeholder(p config.Placeholder) string {
+func (x *exporting) placeholder(p template.Placeholder) string {
 	name := p.Name
 	switch p.Kind {
-	case config.PlaceholderSecret, config.PlaceholderInput:
+	case template.Secret, template.Input:
 		if x.client.name == "vscode" {
 			return x.ask(p)
 		}
 		name = variableName(p.Name)
 		x.note("%s cannot read usher's secrets; %s stands for %s there", x.client.title, name, p.Name)
 		p.HasDefault = false
-	case config.PlaceholderFile:
+	case template.File:
 		if x.client.name == "opencode" {
 			return "{file:" + p.Name + "}"
 		}
@@ -141,8 +142,8 @@ func (x *exporting) placeholder(p config.Placeholder) string {
 			return "${file:" + p.Name + "}"
 		}
 		fallthrough
-	case config.PlaceholderCommand:
-		if x.client.name == "crush" && p.Kind == config.PlaceholderCommand {
+	case template.Command:
+		if x.client.name == "crush" && p.Kind == template.Command {
 			return "$(" + p.Name + ")"
 		}
 		x.note("%s cannot say %s; fill it in by hand", x.client.title, p)
@@ -157,7 +158,7 @@ func (x *exporting) placeholder(p config.Placeholder) string {
 
 // variable writes a variable of the environment, and reports whether its
 // default is in it.
-func (x *exporting) variable(name string, p config.Placeholder) (string, bool) {
+func (x *exporting) variable(name string, p template.Placeholder) (string, bool) {
 	switch x.client.name {
 	case "claude-code", "kiro", "factory", "amp", "mcp", "gemini", "copilot", "crush":
 		if p.HasDefault {
@@ -176,7 +177,7 @@ func (x *exporting) variable(name string, p config.Placeholder) (string, bool) {
 }
 
 // ask turns a secret into a question that VS Code asks.
-func (x *exporting) ask(p config.Placeholder) string {
+func (x *exporting) ask(p template.Placeholder) string {
 	id := strings.NewReplacer("/", "-", "@", "-").Replace(p.Name)
 	if !slices.ContainsFunc(x.inputs, func(in config.Input) bool { return in.ID == id }) {
 		x.inputs = append(x.inputs, config.Input{ID: id, Description: p.Name, Password: true})

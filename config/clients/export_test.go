@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 const ours = `{"mcpServers": {
@@ -92,7 +93,7 @@ func TestDialects(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s %q (-want +got):\n%s", tt.client, tt.in, diff)
 		}
-		if _, err := config.ParseTemplate(got); err != nil {
+		if _, err := template.Parse(got); err != nil {
 			t.Errorf("%s %q: %v", tt.client, tt.in, err)
 		}
 	}

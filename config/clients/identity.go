@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // identity says which server a definition means, whoever wrote it: the
@@ -16,7 +17,7 @@ func identity(s config.Server) string {
 	if s.URL == "" {
 		name, rest := program(s.Command, s.Args)
 		words := []string{name}
-		for _, w := range config.MaskArgs(rest) {
+		for _, w := range template.MaskArgs(rest) {
 			words = append(words, withoutVersion(w))
 		}
 		return "run " + strings.Join(words, "\x00")
@@ -27,7 +28,7 @@ func identity(s config.Server) string {
 		return "url " + shown
 	}
 	out := "url " + strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Host) + strings.TrimSuffix(u.EscapedPath(), "/")
-	if u.RawQuery != "" && !strings.Contains(u.RawQuery, config.Mask) {
+	if u.RawQuery != "" && !strings.Contains(u.RawQuery, template.Mask) {
 		out += "?" + u.Query().Encode()
 	}
 	return out
@@ -52,7 +53,7 @@ func credentials(s config.Server) string {
 	if s.URL != "" && s.Masked().URL != s.URL {
 		out = append(out, s.URL)
 	}
-	if masked := config.MaskArgs(s.Args); !slices.Equal(masked, s.Args) {
+	if masked := template.MaskArgs(s.Args); !slices.Equal(masked, s.Args) {
 		out = append(out, s.Args...)
 	}
 	if o := s.OAuth; o != nil {

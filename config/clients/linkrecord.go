@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/edit"
 )
 
 // linkRecord is what has to be known to undo a link. The file as it was before
@@ -59,14 +59,14 @@ func (l Links) load(client, file, name string) (*linkRecord, []byte, error) {
 // what says that there is a backup.
 func (l Links) save(r linkRecord, before []byte) error {
 	at := l.path(r.Client, r.File, r.Name)
-	if err := config.WriteFile(at+".before", before, nil); err != nil {
+	if err := edit.WriteFile(at+".before", before, nil); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return config.WriteFile(at+".json", raw, nil)
+	return edit.WriteFile(at+".json", raw, nil)
 }
 
 func (l Links) forget(client, file, name string) error {
@@ -107,11 +107,11 @@ func current(path string) (text []byte, exists bool, err error) {
 
 // replaceFile puts text into a file, unless somebody changed it since it was read.
 func replaceFile(path string, before []byte, existed bool, text []byte) error {
-	err := config.WriteFile(path, text, func() bool {
+	err := edit.WriteFile(path, text, func() bool {
 		now, exists, err := current(path)
 		return err == nil && exists == existed && bytes.Equal(now, before)
 	})
-	if errors.Is(err, config.ErrRaced) {
+	if errors.Is(err, edit.ErrRaced) {
 		return fmt.Errorf("%s was changed by somebody else at the same moment and is left as it is; try again, if need be with its program closed", path)
 	}
 	return err

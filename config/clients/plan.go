@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/edit"
 )
 
 // Target is the file that servers are imported into.
@@ -201,7 +202,7 @@ func (p *Plan) Preview() ([]byte, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	doc, err := config.ParseDocument(p.Target.File, before)
+	doc, err := edit.Parse(p.Target.File, before)
 	if err != nil {
 		return nil, err
 	}
@@ -214,11 +215,11 @@ func (p *Plan) Preview() ([]byte, error) {
 // Apply writes the target. Store the Secrets of each server first: until then
 // its placeholders have no value.
 func (p *Plan) Apply() error {
-	_, err := config.Update(p.Target.File, p.edit)
+	_, err := edit.Update(p.Target.File, p.edit)
 	return err
 }
 
-func (p *Plan) edit(doc *config.Document) error {
+func (p *Plan) edit(doc *edit.Document) error {
 	for _, n := range p.Add {
 		if err := doc.Add(n.Server, p.Target.Replace); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/edit"
 )
 
 // sheet is a client's file while its list of servers is edited. Edits splice
@@ -35,7 +35,7 @@ func openSheet(c client, path string, text []byte) (sheet, error) {
 	case formatYAML:
 		return &yamlSheet{client: c, body: string(text)}, nil
 	}
-	doc, err := config.ParseDocument(path, text)
+	doc, err := edit.Parse(path, text)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func emptyAsNil(v any, n int) any {
 // jsonSheet is JSON, with comments or without.
 type jsonSheet struct {
 	client client
-	doc    *config.Document
+	doc    *edit.Document
 }
 
 func (s *jsonSheet) path(name string) []string {

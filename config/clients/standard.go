@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // readStandard reads an entry of the usual shape, with the spellings that
@@ -60,7 +61,7 @@ func (e *entry) workingDirectory(dir string) string {
 	case e.project == "" && filepath.Clean(dir) == ".":
 		return ""
 	}
-	abs := filepath.Join(config.EscapeLiteral(e.workspace()), dir)
+	abs := filepath.Join(template.Escape(e.workspace()), dir)
 	if e.project == "" {
 		e.note("cwd %s is relative to where %s runs; it was fixed to %s", dir, e.client.title, abs)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/jsonc"
 )
 
 // Bounds of a foreign file. Claude Code keeps its history beside its servers,
@@ -65,7 +66,7 @@ func parse(path string, text []byte, f format) (map[string]any, error) {
 	case formatYAML:
 		tree, err = parseYAML(path, text)
 	default:
-		tree, err = config.ParseJSONC(path, text)
+		tree, err = jsonc.Decode(path, text)
 	}
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // unwrap turns a command that only carries messages to a remote server, such
@@ -285,7 +286,7 @@ func isAddress(s string) bool {
 
 func (w *wrapped) setURL(raw string) error {
 	if _, err := url.Parse(raw); err != nil || !isAddress(raw) && !strings.HasPrefix(raw, "${") {
-		return fmt.Errorf("%s is not an address", config.Visible(config.MaskArgs([]string{raw})[0]))
+		return fmt.Errorf("%s is not an address", config.Visible(template.MaskArgs([]string{raw})[0]))
 	}
 	w.url = w.variables(raw)
 	return nil

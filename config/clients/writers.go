@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // base writes what most shapes share: the command with its parts, or the
@@ -84,7 +85,7 @@ func writeClaudeCode(x *exporting, s config.Server) object {
 		return nil
 	}
 	o := typed(s, "stdio", x.base(s, "url"))
-	if p, err := config.Placeholders(s.HeadersFrom); err == nil && len(p) == 1 && p[0].Kind == config.PlaceholderCommand {
+	if p, err := template.Placeholders(s.HeadersFrom); err == nil && len(p) == 1 && p[0].Kind == template.Command {
 		o.add("headersHelper", p[0].Name)
 		s.HeadersFrom = ""
 	}

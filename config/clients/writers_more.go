@@ -5,18 +5,19 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 )
 
 // onlyVariable returns the variable that a template consists of, but for a
 // prefix, or "".
-func onlyVariable(template, prefix string) string {
-	rest, ok := strings.CutPrefix(template, prefix)
-	parts, err := config.ParseTemplate(rest)
+func onlyVariable(value, prefix string) string {
+	rest, ok := strings.CutPrefix(value, prefix)
+	parts, err := template.Parse(rest)
 	if !ok || err != nil || len(parts) != 1 || parts[0].Placeholder == nil {
 		return ""
 	}
 	p := parts[0].Placeholder
-	if p.Kind != config.PlaceholderEnv || p.HasDefault {
+	if p.Kind != template.Env || p.HasDefault {
 		return ""
 	}
 	return p.Name
@@ -82,7 +83,7 @@ func (x *exporting) codexAddress(s config.Server) object {
 	}
 	o.add("http_headers", headers)
 	o.add("env_http_headers", fromEnv)
-	if p, err := config.Placeholders(s.HeadersFrom); err == nil && len(p) == 1 && p[0].Kind == config.PlaceholderCommand {
+	if p, err := template.Placeholders(s.HeadersFrom); err == nil && len(p) == 1 && p[0].Kind == template.Command {
 		o.add("http_headers_helper", p[0].Name)
 		s.HeadersFrom = ""
 	}
@@ -108,13 +109,13 @@ func writeGoose(x *exporting, s config.Server) object {
 	x.unsaid(s)
 	o := object{{"type", "stdio"}, {"name", s.Name}, {"description", s.Title}}
 	envs, keys := map[string]string{}, []string(nil)
-	secret := func(name, template string) {
-		p, err := config.Placeholders(template)
-		if err == nil && len(p) == 1 && p[0].Raw == template && p[0].Kind != config.PlaceholderFile && p[0].Kind != config.PlaceholderCommand {
+	secret := func(name, value string) {
+		p, err := template.Placeholders(value)
+		if err == nil && len(p) == 1 && p[0].Raw == value && p[0].Kind != template.File && p[0].Kind != template.Command {
 			keys = append(keys, name)
 			return
 		}
-		envs[name] = x.say(template)
+		envs[name] = x.say(value)
 	}
 	if s.URL == "" {
 		o.add("cmd", x.say(s.Command))
@@ -147,7 +148,7 @@ func writeGoose(x *exporting, s config.Server) object {
 func (x *exporting) gooseHeaders(s config.Server, keys *[]string) map[string]string {
 	out := map[string]string{}
 	for _, k := range sortedKeys(s.Headers) {
-		parts, err := config.ParseTemplate(s.Headers[k])
+		parts, err := template.Parse(s.Headers[k])
 		if err != nil {
 			continue
 		}
@@ -156,7 +157,7 @@ func (x *exporting) gooseHeaders(s config.Server, keys *[]string) map[string]str
 			switch {
 			case p.Placeholder == nil:
 				b.WriteString(p.Text)
-			case p.Placeholder.Kind == config.PlaceholderFile || p.Placeholder.Kind == config.PlaceholderCommand:
+			case p.Placeholder.Kind == template.File || p.Placeholder.Kind == template.Command:
 				b.WriteString(x.placeholder(*p.Placeholder))
 			default:
 				name := variableName(p.Placeholder.Name)

@@ -66,7 +66,7 @@ func TestCredentialsOfURIsAreNotRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range blocks {
-		text, err := json.Marshal(b.Acts)
+		text, err := json.Marshal(b.Records)
 		if err != nil {
 			t.Fatal(err)
 		}

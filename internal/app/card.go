@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/template"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/address"
 	"github.com/usher-mcp/usher/internal/limit"
@@ -77,7 +78,7 @@ func (h *App) Card(ctx context.Context, server string) (ServerCard, error) {
 	if err != nil {
 		return ServerCard{}, &host.Error{Op: "read the card of", Server: k.Server, Err: err}
 	}
-	return h.compareCard(ctx, k, ServerCard{Card: card, Server: k.Server, Source: config.MaskURI(srv.Card)})
+	return h.compareCard(ctx, k, ServerCard{Card: card, Server: k.Server, Source: template.MaskURI(srv.Card)})
 }
 
 func (h *App) readCard(ctx context.Context, srv config.Server) (config.Card, error) {

@@ -122,7 +122,7 @@ func (w *consoleWorld) server(ctx context.Context, s host.ServerStatus, k host.K
 	out := &console.Server{
 		Account: accountName(s.Name, s.Account), Name: s.Name, Principal: s.Principal, State: stateWords(string(s.State)),
 		Transport: s.Transport, Where: whereServer(srv), Version: s.ProtocolVersion, Tools: s.Tools, Stale: s.Stale,
-		InFlight: s.InFlight, Restarts: s.RestartCount, MaxRestarts: srv.Supervision.MaxRestarts, RestartWindow: srv.Supervision.RestartWindow,
+		InFlight: s.InFlight, Restarts: s.RestartCount, MaxRestarts: srv.Supervision.RestartLimit(), RestartWindow: srv.Supervision.RestartWindow,
 		Circuit: s.Circuit, Failures: s.ConsecutiveFailures, LastError: s.LastError, LastCall: w.h.called.at(k),
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/keys"
 	"github.com/usher-mcp/usher/vault/sqlstore"
 )
 
@@ -21,7 +22,7 @@ const keyFile = "usher.key"
 // whatever needs it fails with the command that sets it.
 type Prompt struct {
 	// Passphrase asks for the passphrase of the store.
-	Passphrase func(ctx context.Context, q vault.PassphraseQuestion) (vault.Secret, error)
+	Passphrase func(ctx context.Context, q keys.PassphraseQuestion) (vault.Secret, error)
 	// Input asks for the value of an ${input:ID} that was never given. The
 	// answer is kept as a secret.
 	Input func(ctx context.Context, in config.Input) (vault.Secret, error)
@@ -73,7 +74,7 @@ func homePath(path string, sys config.System) string {
 // openStore opens the store that the configuration names, sealed with the key it
 // names; shared says whether other machines may use it too. The key itself is looked
 // for when the first record is written or found.
-func openStore(ctx context.Context, o *Options, dirs config.Dirs) (store vault.Store, keys *vault.Keys, shared bool, err error) {
+func openStore(ctx context.Context, o *Options, dirs config.Dirs) (store vault.Store, k *keys.Keys, shared bool, err error) {
 	sys := o.Load.System.WithDefaults()
 	set, err := placeSettings(ctx, o.Config, sys, dirs)
 	if err != nil {
@@ -83,11 +84,11 @@ func openStore(ctx context.Context, o *Options, dirs config.Dirs) (store vault.S
 	if err != nil {
 		return nil, nil, false, err
 	}
-	keys = vault.NewKeys(below, vault.KeyOptions{
+	k = keys.New(below, keys.Options{
 		Setting: set.Key, Refuse: o.Config.Usher.Mistaken("store", "key"), File: filepath.Join(dirs.State, keyFile), Keychain: o.Keychain,
 		Env: sys.LookupEnv, Passphrase: o.Prompt.Passphrase, Shared: sqlstore.IsPostgres(set.Store),
 	})
-	return vault.Sealed(below, keys), keys, sqlstore.IsPostgres(set.Store), nil
+	return keys.Sealed(below, k), k, sqlstore.IsPostgres(set.Store), nil
 }
 
 // Secrets are the values of ${secret:NAME} and ${input:ID}.
@@ -95,7 +96,7 @@ func (h *App) Secrets() *vault.Secrets { return vault.NewSecrets(h.store, h.prin
 
 // Keys are the keys of the store: where the master key is kept, and rotation. Nil
 // when the store was given with Options.Store.
-func (h *App) Keys() *vault.Keys { return h.keys }
+func (h *App) Keys() *keys.Keys { return h.keys }
 
 // secret is the value of a ${secret:NAME} placeholder.
 func (h *App) secret(ctx context.Context, name string) (string, bool, error) {

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/edit"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/process"
 )
@@ -63,7 +63,7 @@ func (r *rings) save(dir string) error {
 		for _, l := range lines {
 			fmt.Fprintf(&b, "%s %s\n", l.Time.UTC().Format(time.RFC3339Nano), l.Text)
 		}
-		errs = append(errs, config.WriteFile(filepath.Join(dir, name+".log"), []byte(b.String()), nil))
+		errs = append(errs, edit.WriteFile(filepath.Join(dir, name+".log"), []byte(b.String()), nil))
 	}
 	return errors.Join(errs...)
 }

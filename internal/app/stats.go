@@ -9,6 +9,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/audit"
 )
 
 // Stats counts what a host did since it was opened, for metrics.
@@ -16,7 +17,7 @@ type Stats struct {
 	Host  host.Stats
 	Auth  auth.Stats
 	Cache policy.CacheStats
-	Audit vault.TrailStats
+	Audit audit.Stats
 }
 
 // Stats returns the counts so far.

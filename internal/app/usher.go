@@ -33,6 +33,8 @@ import (
 	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/upstream"
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/audit"
+	"github.com/usher-mcp/usher/vault/keys"
 )
 
 // Options steer [Open]. The zero value opens what the usher command would.
@@ -43,12 +45,12 @@ type Options struct {
 	// Load says where configuration and state are found.
 	Load config.LoadOptions
 	// Store keeps logins, secrets, approvals, pins and the catalog, as it is given:
-	// see vault.Sealed. With a *vault.Memory nothing at all is written to disk. Nil: the
-	// store that the configuration names, by default a
-	// sealed SQLite file in the state directory; it is closed with the Host.
+	// see keys.Sealed. With a *vault.Memory, sealed or not, nothing is written to disk.
+	// Nil: the store that the configuration names, by default a sealed SQLite file in
+	// the state directory; it is closed with the Host.
 	Store vault.Store
 	// Keychain may hold the key of the store. Default: the operating system's.
-	Keychain vault.Keychain
+	Keychain keys.Keychain
 	// Prompt asks the person for a passphrase or an input. Default: nobody.
 	Prompt Prompt
 	// Principal is whose grants, pins and cache are used. Default "local".
@@ -99,13 +101,13 @@ type App struct {
 	owned     bool                   // close the store too
 	shared    bool                   // other machines may use the store too
 	peer      atomic.Pointer[string] // where other gateways reach this one, see Replica
-	keys      *vault.Keys
+	keys      *keys.Keys
 	principal string
 	hosted    *host.Host
 	shelf     *shelf
 	gate      *policy.Gate
 	engine    *auth.Engine
-	trail     *vault.Trail // nil: nothing is audited
+	trail     *audit.Log // nil: nothing is audited
 
 	placeholders config.Lookup
 
@@ -311,7 +313,7 @@ func (h *App) Close() error {
 		if h.engine != nil {
 			err = errors.Join(err, h.engine.Close())
 		}
-		if _, inMemory := h.store.(*vault.Memory); !inMemory {
+		if _, inMemory := vault.Unsealed(h.store).(*vault.Memory); !inMemory {
 			err = errors.Join(err, h.rings.save(h.logDir()))
 		}
 		if h.transport != nil {

@@ -33,7 +33,7 @@ func accountRows() []Row {
 		{
 			Name: "RememberedVersions", Who: "client", What: "tokens, approvals and pins whose newest version a process remembers",
 			Value: RememberedVersions, Then: "one of them is forgotten; its older versions are noticed again after the next read",
-			Test: "vault.TestRememberedVersionsAreBounded",
+			Test: "vault/keys.TestRememberedVersionsAreBounded",
 		},
 	}
 }

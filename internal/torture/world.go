@@ -16,6 +16,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/keys"
 	"github.com/usher-mcp/usher/vault/sqlstore"
 )
 
@@ -92,7 +93,7 @@ func openStore(ctx context.Context, dir string) (vault.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return vault.Sealed(s, vault.NewKeys(s, vault.KeyOptions{Setting: "file:" + filepath.Join(dir, "key")})), nil
+	return keys.Sealed(s, keys.New(s, keys.Options{Setting: "file:" + filepath.Join(dir, "key")})), nil
 }
 
 func (w *world) use(header string) int {

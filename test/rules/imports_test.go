@@ -14,7 +14,7 @@ type rule struct {
 
 // everywhere may be imported by any room.
 var everywhere = rule{
-	ours: []string{"internal/jsonx", "internal/wire", "mcp", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "event"},
+	ours: []string{"internal/jsonx", "internal/wire", "mcp", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "internal/pattern", "internal/suggest", "internal/visible", "event"},
 	theirs: []string{
 		"golang.org/x/sync",
 		"=go.opentelemetry.io/otel", // the API; its SDK lies below the same path
@@ -38,24 +38,32 @@ var rooms = map[string]rule{
 	"internal/person":    {},
 	"internal/address":   {},
 	"internal/lookalike": {},
+	"internal/pattern":   {},
+	"internal/suggest":   {},
+	"internal/visible":   {},
 	"internal/wire":      {ours: []string{"internal/jsonx", "mcp"}},
 	"mcp":                {ours: []string{"internal/jsonx", "internal/limit", "internal/lookalike"}},
 	"event":              {},
 	"internal/meter":     {theirs: []string{"golang.org/x/sys"}},
 	"internal/otlp":      {ours: []string{"internal/meter"}, theirs: []string{"go.opentelemetry.io/otel/sdk"}},
-	"config":             {theirs: []string{"github.com/tailscale/hujson"}},
-	"config/clients":     {ours: []string{"config"}, theirs: []string{"github.com/pelletier/go-toml/v2", "github.com/goccy/go-yaml"}},
+	"config/template":    {},
+	"config/jsonc":       {ours: []string{"config/template"}, theirs: []string{"github.com/tailscale/hujson"}},
+	"config":             {ours: []string{"config/jsonc", "config/template"}, theirs: []string{"github.com/tailscale/hujson"}},
+	"config/edit":        {ours: []string{"config", "config/jsonc"}, theirs: []string{"github.com/tailscale/hujson"}},
+	"config/clients":     {ours: []string{"config", "config/edit", "config/jsonc", "config/template"}, theirs: []string{"github.com/pelletier/go-toml/v2", "github.com/goccy/go-yaml"}},
 	"control":            {theirs: []string{"golang.org/x/sys"}},
 	"process":            {theirs: []string{"golang.org/x/sys"}},
 	"upstream":           {ours: []string{"process", "config"}},
-	"vault":              {theirs: []string{"github.com/zalando/go-keyring", "filippo.io/age", "golang.org/x/sys"}},
+	"vault":              {theirs: []string{"golang.org/x/sys"}},
+	"vault/audit":        {ours: []string{"vault"}},
+	"vault/keys":         {ours: []string{"vault"}, theirs: []string{"github.com/zalando/go-keyring", "filippo.io/age", "golang.org/x/sys"}},
 	"vault/sqlstore":     {ours: []string{"vault"}, theirs: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	"vault/vaulttest":    {ours: []string{"vault"}, theirs: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"auth":               {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
 	"auth/bulk":          {ours: []string{"config", "vault", "auth"}},
 	"auth/courier":       {ours: []string{"vault", "auth", "auth/bulk"}},
 	"host":               {ours: []string{"config", "upstream"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},
-	"policy":             {ours: []string{"config", "host", "vault"}},
+	"policy":             {ours: []string{"config", "config/template", "host", "vault"}},
 	"surface":            {ours: []string{"policy", "auth"}},
 	"gateway":            {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
 	"console":            {ours: []string{"surface", "auth", "auth/bulk"}},
@@ -68,13 +76,13 @@ var rooms = map[string]rule{
 		"go.opentelemetry.io/otel",
 	}},
 	"internal/app": {ours: []string{
-		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
-		"auth", "auth/bulk", "vault", "vault/sqlstore", "control", "internal/person",
+		"config", "config/edit", "config/template", "process", "upstream", "host", "policy", "surface", "gateway", "console",
+		"auth", "auth/bulk", "vault", "vault/audit", "vault/keys", "vault/sqlstore", "control", "internal/person",
 	}},
 	"usher":         {ours: []string{"*"}},
 	"internal/fake": {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 	"internal/torture": {ours: []string{
-		"internal/app", "config", "auth", "gateway", "host", "policy", "vault", "vault/sqlstore", "internal/fake",
+		"internal/app", "config", "auth", "gateway", "host", "policy", "vault", "vault/keys", "vault/sqlstore", "internal/fake",
 	}},
 	"cmd/usher": {ours: []string{"cli", "process"}},
 	"bench":     {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
@@ -83,7 +91,7 @@ var rooms = map[string]rule{
 
 // inTests may be imported by test files of any room.
 var inTests = rule{
-	ours: []string{"internal/fake", "test/need", "vault/vaulttest", "vault/sqlstore"},
+	ours: []string{"internal/fake", "test/need", "vault/vaulttest", "vault/sqlstore", "vault/keys", "vault/audit"},
 	theirs: []string{
 		"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid",
 		"github.com/rogpeppe/go-internal", "github.com/modelcontextprotocol/go-sdk",

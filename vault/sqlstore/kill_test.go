@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/keys"
 )
 
 // A process killed at any instant of saving a sealed login leaves the old or the
@@ -50,7 +50,7 @@ func TestKilledSaver(t *testing.T) {
 func childRotate(ctx context.Context, s *Store) error {
 	key := filepath.Join(filepath.Dir(s.path), "usher.key")
 	for {
-		done, err := vault.NewKeys(s, vault.KeyOptions{Setting: "file:" + key}).Rotate(ctx, "")
+		done, err := keys.New(s, keys.Options{Setting: "file:" + key}).Rotate(ctx, "")
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func TestKilledRotation(t *testing.T) {
 		}
 	}
 	s := openPath(t, path)
-	keys := vault.NewKeys(s, vault.KeyOptions{Setting: "file:" + filepath.Join(filepath.Dir(path), "usher.key")})
+	keys := keys.New(s, keys.Options{Setting: "file:" + filepath.Join(filepath.Dir(path), "usher.key")})
 	if _, err := keys.Rotate(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}

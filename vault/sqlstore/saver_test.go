@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/keys"
 )
 
 // childSaves is how many times the child saves; without it, for ever.
@@ -26,7 +27,7 @@ func bystanderData(i int) []byte { return bytes.Repeat([]byte{byte('a' + i)}, 90
 func sealedStore(s *Store) vault.Store {
 	// Beside the store, as a machine without a keychain has it.
 	key := filepath.Join(filepath.Dir(s.path), "usher.key")
-	return vault.Sealed(s, vault.NewKeys(s, vault.KeyOptions{Setting: "file:" + key}))
+	return keys.Sealed(s, keys.New(s, keys.Options{Setting: "file:" + key}))
 }
 
 const bystanders = 3

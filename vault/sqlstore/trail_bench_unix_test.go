@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/vault/audit"
 )
 
 // telling is a store that says when it has taken something.
@@ -37,16 +38,16 @@ func BenchmarkTrail(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = s.Close() }() // only measured
-	acts := make([]vault.Act, 4096)
+	acts := make([]audit.Record, 4096)
 	for i := range acts {
-		acts[i] = vault.Act{
+		acts[i] = audit.Record{
 			Principal: "local", Server: fmt.Sprintf("server-%d", i%20), Method: "tools/call",
 			Target: fmt.Sprintf("tool_%d", i%97), Arguments: sha256.Sum256([]byte{byte(i), byte(i >> 8)}), Outcome: "ok",
 			Took: time.Duration(i) * time.Microsecond, Bytes: 200 + i%5000,
 		}
 	}
 	told := telling{s, make(chan struct{}, 1)}
-	tr := vault.NewTrail(told, &vault.TrailOptions{Room: 1 << 30})
+	tr := audit.NewLog(told, &audit.Options{Room: 1 << 30})
 	at, n := time.Now(), 0
 	b.ReportAllocs()
 	before := cpuTime(b)
@@ -55,7 +56,7 @@ func BenchmarkTrail(b *testing.B) {
 		n++
 		a.At = at.Add(time.Duration(n) * 100 * time.Microsecond)
 		tr.Add(*a)
-		if n%vault.DefaultTrailBatch == 0 {
+		if n%audit.DefaultBatch == 0 {
 			<-told.done // as fast as the store takes them, not faster
 		}
 	}

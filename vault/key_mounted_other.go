@@ -1,8 +1,0 @@
-//go:build !unix
-
-package vault
-
-import "io/fs"
-
-// mountedSecret is for systems whose files have an owner and a mode.
-func mountedSecret(fs.FileInfo) bool { return false }
