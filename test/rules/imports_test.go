@@ -53,7 +53,7 @@ var rooms = map[string]rule{
 	"vault/vaulttest":    {ours: []string{"vault"}, theirs: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"auth":               {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
 	"auth/bulk":          {ours: []string{"config", "vault", "auth"}},
-	"auth/courier":       {ours: []string{"vault", "auth", "auth/bulk"}},
+	"auth/forward":       {ours: []string{"vault", "auth", "auth/bulk"}},
 	"host":               {ours: []string{"config", "upstream"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},
 	"policy":             {ours: []string{"config", "host", "vault"}},
 	"surface":            {ours: []string{"policy", "auth"}},

@@ -1,4 +1,4 @@
-package courier
+package forward
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func (f *flood) Read(p []byte) (int, error) {
 }
 
 func rowLine(server, state, detail string) string {
-	return fmt.Sprintf(`%s{"kind":"row","row":{"server":%q,"phase":"awaiting_consent","detail":%q,"login":{"state":%q}}}`, fromFar, server, detail, state)
+	return fmt.Sprintf(`%s{"kind":"row","row":{"server":%q,"phase":"awaiting_consent","detail":%q,"login":{"state":%q}}}`, fromRemote, server, detail, state)
 }
 
 // Whatever a hostile remote machine sends ends the forwarding with an error before it
@@ -52,9 +52,9 @@ func TestHostileRemote(t *testing.T) {
 	for name, f := range map[string]*flood{
 		"states":   {lines: 100 * limit.ForwardStates, line: func(i int) string { return rowLine("a", fmt.Sprint("s", i), "") }},
 		"accounts": {lines: 100 * limit.ForwardAccounts, line: func(i int) string { return rowLine(fmt.Sprint("a", i), "s", "") }},
-		"messages": {lines: 10 * limit.ForwardMessages, line: func(int) string { return fromFar + `{"kind":"prepared"}` }},
-		"answers":  {lines: 10 * limit.ForwardMessages, line: func(int) string { return fromFar + `{"kind":"answered","answered":{"state":"s"}}` }},
-		"unknown":  {lines: 10 * limit.ForwardMessages, line: func(int) string { return fromFar + `{"kind":"weather"}` }},
+		"messages": {lines: 10 * limit.ForwardMessages, line: func(int) string { return fromRemote + `{"kind":"prepared"}` }},
+		"answers":  {lines: 10 * limit.ForwardMessages, line: func(int) string { return fromRemote + `{"kind":"answered","answered":{"state":"s"}}` }},
+		"unknown":  {lines: 10 * limit.ForwardMessages, line: func(int) string { return fromRemote + `{"kind":"weather"}` }},
 		"large":    {lines: 1000, line: func(i int) string { return rowLine(fmt.Sprint("a", i%100), "s", big) }},
 		"message":  {lines: 2, line: func(int) string { return rowLine("a", "s", strings.Repeat("x", limit.ForwardMessageBytes)) }},
 		"noise":    {lines: 1000, line: func(int) string { return big }},
@@ -62,13 +62,13 @@ func TestHostileRemote(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			heard := 0
-			n := NewNear(f, io.Discard, func(string) { heard++ })
+			n := NewLocal(f, io.Discard, func(string) { heard++ })
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
 			err := n.Run(func(bulk.Row) {}, nil)
-			if !errors.Is(err, ErrGarbled) {
-				t.Errorf("it ended with %v after %d lines, want %v", err, f.next, ErrGarbled)
+			if !errors.Is(err, ErrMalformed) {
+				t.Errorf("it ended with %v after %d lines, want %v", err, f.next, ErrMalformed)
 			}
 			runtime.GC()
 			runtime.ReadMemStats(&after)
@@ -85,10 +85,10 @@ func TestHostileRemote(t *testing.T) {
 
 // The same before the remote machine says hello.
 func TestHostileHello(t *testing.T) {
-	for name, line := range map[string]string{"messages": fromFar + `{"kind":"prepared"}`, "noise": strings.Repeat("x", 100<<10)} {
+	for name, line := range map[string]string{"messages": fromRemote + `{"kind":"prepared"}`, "noise": strings.Repeat("x", 100<<10)} {
 		f := &flood{lines: 10 * limit.ForwardMessages, line: func(int) string { return line }}
-		if _, err := NewNear(f, io.Discard, nil).Hello("v1"); !errors.Is(err, ErrGarbled) {
-			t.Errorf("%s: %v, want %v", name, err, ErrGarbled)
+		if _, err := NewLocal(f, io.Discard, nil).Hello("v1"); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v, want %v", name, err, ErrMalformed)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestHostileHello(t *testing.T) {
 // Browsers that wait for a verdict are bounded, and one that leaves is forgotten.
 func TestWaitingBrowsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := NewNear(strings.NewReader(""), io.Discard, nil)
+		n := NewLocal(strings.NewReader(""), io.Discard, nil)
 		if _, err := n.take(row{Event: bulk.Event{Server: "a", Phase: bulk.PhaseAwaiting}, Login: &login{State: "s"}}); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package courier
+package forward
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestReader(t *testing.T) {
-	done := fromFar + `{"kind":"done"}`
+	done := fromRemote + `{"kind":"done"}`
 	for name, tt := range map[string]struct {
 		in    string
 		kinds string // of the messages, in order
@@ -32,19 +32,19 @@ func TestReader(t *testing.T) {
 		"a greeting before":        {"Welcome!\n\n" + done + "\n", "done", []string{"Welcome!"}, io.EOF},
 		"a greeting without end":   {"last login: today" + done + "\n", "done", []string{"last login: today"}, io.EOF},
 		"noise between":            {done + "\nmail: you have mail\n" + done + "\n", "done done", []string{"mail: you have mail"}, io.EOF},
-		"an echo of our own":       {fromNear + `{"kind":"answer","answer":{"state":"s","code":"c"}}` + "\n" + done + "\n", "done", nil, io.EOF},
-		"a kind of a later time":   {fromFar + `{"kind":"weather","sun":1}` + "\n" + done + "\n", "weather done", nil, io.EOF},
-		"damaged":                  {fromFar + "{\"kind\":\n" + done + "\n", "", nil, ErrGarbled},
-		"without what it promises": {fromFar + `{"kind":"hello"}` + "\n", "", nil, ErrGarbled},
-		"a row of nobody":          {fromFar + `{"kind":"row","row":{}}` + "\n", "", nil, ErrGarbled},
-		"broken off":               {fromFar + `{"kind":"ro`, "", nil, io.EOF},
-		"too long":                 {fromFar + `{"kind":"` + strings.Repeat("x", limit.ForwardMessageBytes) + "\"}\n", "", nil, ErrGarbled},
+		"an echo of our own":       {fromLocal + `{"kind":"answer","answer":{"state":"s","code":"c"}}` + "\n" + done + "\n", "done", nil, io.EOF},
+		"a kind of a later time":   {fromRemote + `{"kind":"weather","sun":1}` + "\n" + done + "\n", "weather done", nil, io.EOF},
+		"damaged":                  {fromRemote + "{\"kind\":\n" + done + "\n", "", nil, ErrMalformed},
+		"without what it promises": {fromRemote + `{"kind":"hello"}` + "\n", "", nil, ErrMalformed},
+		"a row of nobody":          {fromRemote + `{"kind":"row","row":{}}` + "\n", "", nil, ErrMalformed},
+		"broken off":               {fromRemote + `{"kind":"ro`, "", nil, io.EOF},
+		"too long":                 {fromRemote + `{"kind":"` + strings.Repeat("x", limit.ForwardMessageBytes) + "\"}\n", "", nil, ErrMalformed},
 		"long noise":               {strings.Repeat("x", 3*limit.ForwardMessageBytes) + "\n" + done + "\n", "done", []string{strings.Repeat("x", 1<<10)}, io.EOF},
 		"nothing":                  {"", "", nil, io.EOF},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var noise, kinds []string
-			r := newReader(strings.NewReader(tt.in), fromFar, func(line string) { noise = append(noise, line) })
+			r := newReader(strings.NewReader(tt.in), fromRemote, func(line string) { noise = append(noise, line) })
 			m, err := r.next()
 			for ; err == nil; m, err = r.next() {
 				kinds = append(kinds, m.Kind)
@@ -63,10 +63,10 @@ func TestReader(t *testing.T) {
 func TestCodeIsCarriedOnly(t *testing.T) {
 	m := message{Kind: kindAnswer, Answer: &answer{State: "s", Code: carried{vault.NewSecret("canary-code")}}}
 	var line bytes.Buffer
-	if err := (&writer{mark: fromNear, w: &line}).send(m); err != nil {
+	if err := (&writer{mark: fromLocal, w: &line}).send(m); err != nil {
 		t.Fatal(err)
 	}
-	got, err := newReader(&line, fromNear, nil).next()
+	got, err := newReader(&line, fromLocal, nil).next()
 	if err != nil || got.Answer.Code.Reveal() != "canary-code" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -91,21 +91,21 @@ func TestResults(t *testing.T) {
 // same when it is sent again, and no echo is handed on as noise.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
-		"", "Welcome\n", fromFar + `{"kind":"done"}` + "\n", "x" + fromFar + `{"kind":"row","row":{"server":"a","phase":"failed","login":{"state":"s"}}}` + "\r\n",
-		fromNear + `{"kind":"answer","answer":{"state":"s","code":"c","iss":""}}` + "\n", fromFar + `{"kind":"fault","fault":{}}`,
+		"", "Welcome\n", fromRemote + `{"kind":"done"}` + "\n", "x" + fromRemote + `{"kind":"row","row":{"server":"a","phase":"failed","login":{"state":"s"}}}` + "\r\n",
+		fromLocal + `{"kind":"answer","answer":{"state":"s","code":"c","iss":""}}` + "\n", fromRemote + `{"kind":"fault","fault":{}}`,
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r := newReader(strings.NewReader(text), fromFar, func(line string) {
-			if strings.Contains(line, fromNear) || len(line) > 1<<10 {
+		r := newReader(strings.NewReader(text), fromRemote, func(line string) {
+			if strings.Contains(line, fromLocal) || len(line) > 1<<10 {
 				t.Errorf("noise %q", line)
 			}
 		})
 		for range 1000 {
 			m, err := r.next()
 			if err != nil {
-				if !errors.Is(err, io.EOF) && !errors.Is(err, ErrGarbled) {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, ErrMalformed) {
 					t.Fatalf("error %v", err)
 				}
 				if errors.Is(err, io.EOF) {
@@ -114,15 +114,15 @@ func FuzzReader(f *testing.F) {
 				continue
 			}
 			var again bytes.Buffer
-			if err := (&writer{mark: fromFar, w: &again}).send(m); err != nil {
+			if err := (&writer{mark: fromRemote, w: &again}).send(m); err != nil {
 				t.Fatal(err)
 			}
 			first := again.String()
-			second, err := newReader(&again, fromFar, nil).next()
+			second, err := newReader(&again, fromRemote, nil).next()
 			if err != nil {
 				t.Fatalf("sent again it cannot be read: %v: %s", err, first)
 			}
-			if err := (&writer{mark: fromFar, w: &again}).send(second); err != nil || again.String() != first {
+			if err := (&writer{mark: fromRemote, w: &again}).send(second); err != nil || again.String() != first {
 				t.Errorf("%v: %s became %s", err, first, &again)
 			}
 		}

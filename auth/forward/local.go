@@ -1,4 +1,4 @@
-package courier
+package forward
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 	"github.com/usher-mcp/usher/internal/limit"
 )
 
-// maxRedirects is at how many addresses the near side listens for the far one.
+// maxRedirects is at how many addresses the local side listens for the remote one.
 const maxRedirects = 64
 
-// verdictLimit is how long a browser is kept waiting for the far side's verdict.
+// verdictLimit is how long a browser is kept waiting for the remote side's verdict.
 const verdictLimit = 110 * time.Second
 
-// Near is the side where the person and the browser are. To whoever shows logins it
-// is what a [bulk.Driver] is. All methods may be called from any goroutine, but
+// Local is the side where the person and the browser are. It offers what a [bulk.Driver] offers to
+// the code that shows logins. All methods may be called from any goroutine, but
 // Hello, Order and Run once each and in this order.
-type Near struct {
+type Local struct {
 	in  *reader
 	out *writer
 	bus event.Bus[bulk.Event]
@@ -42,19 +42,19 @@ type verdict struct {
 	waiting []chan result
 }
 
-// NewNear talks over the standard streams of the command that reaches the far side.
+// NewLocal talks over the standard streams of the command that reaches the remote side.
 // Noise hears lines that are not part of the talk, such as a login shell's greeting;
 // nil does not.
-func NewNear(in io.Reader, out io.Writer, noise func(line string)) *Near {
-	return &Near{
-		in: newReader(in, fromFar, noise), out: &writer{mark: fromNear, w: out},
+func NewLocal(in io.Reader, out io.Writer, noise func(line string)) *Local {
+	return &Local{
+		in: newReader(in, fromRemote, noise), out: &writer{mark: fromLocal, w: out},
 		rows: map[string]*bulk.Row{}, known: map[string]*verdict{}, over: make(chan struct{}),
 	}
 }
 
-// Hello waits for the far side. The error is [io.EOF] when the command ended
-// before, and a [Fault] when the far side says why it cannot serve.
-func (n *Near) Hello(here string) (Hello, error) {
+// Hello waits for the remote side. The error is [io.EOF] when the command ended
+// before, and a [Fault] when the remote side says why it cannot serve.
+func (n *Local) Hello(here string) (Hello, error) {
 	for {
 		m, err := n.in.next()
 		switch {
@@ -75,15 +75,15 @@ func (n *Near) Hello(here string) (Hello, error) {
 }
 
 // Order says what to log in.
-func (n *Near) Order(o Order) error {
+func (n *Local) Order(o Order) error {
 	o.Protocol = Protocol
 	return n.out.send(message{Kind: kindOrder, Order: &o})
 }
 
-// Run takes in what the far side tells until it is done (nil), or until the line
+// Run takes in what the remote side tells until it is done (nil), or until the line
 // breaks: then the error is [io.EOF], or says what is wrong with it. OnRow hears of
 // every step, and prepared when everything has been begun; both may be nil.
-func (n *Near) Run(onRow func(bulk.Row), prepared func()) error {
+func (n *Local) Run(onRow func(bulk.Row), prepared func()) error {
 	defer n.hangUp()
 	for {
 		m, err := n.in.next()
@@ -113,8 +113,8 @@ func (n *Near) Run(onRow func(bulk.Row), prepared func()) error {
 	}
 }
 
-// take writes a row down and tells whoever looks.
-func (n *Near) take(v row) (bulk.Row, error) {
+// take records a row and publishes it.
+func (n *Local) take(v row) (bulk.Row, error) {
 	r := bulk.Row{Event: v.Event, Account: auth.ParseAccount("", v.Server), Issuer: v.Issuer, Since: time.Now()}
 	if l := v.Login; l != nil {
 		r.Login = &auth.Pending{
@@ -127,9 +127,9 @@ func (n *Near) take(v row) (bulk.Row, error) {
 	old := n.rows[v.Server]
 	switch {
 	case old == nil && len(n.rows) >= limit.ForwardAccounts:
-		return r, fmt.Errorf("%w: it tells of more than %d accounts", ErrGarbled, limit.ForwardAccounts)
+		return r, fmt.Errorf("%w: it tells of more than %d accounts", ErrMalformed, limit.ForwardAccounts)
 	case r.Login != nil && n.known[r.Login.State] == nil && len(n.known) >= limit.ForwardStates:
-		return r, fmt.Errorf("%w: it begins more than %d logins", ErrGarbled, limit.ForwardStates)
+		return r, fmt.Errorf("%w: it begins more than %d logins", ErrMalformed, limit.ForwardStates)
 	case old == nil:
 		n.order = append(n.order, v.Server)
 	case old.Phase == r.Phase:
@@ -144,7 +144,7 @@ func (n *Near) take(v row) (bulk.Row, error) {
 }
 
 // settle hands a verdict to the browsers that wait for it.
-func (n *Near) settle(a answered) {
+func (n *Local) settle(a answered) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v := n.known[a.State]
@@ -160,8 +160,8 @@ func (n *Near) settle(a answered) {
 	v.waiting = nil
 }
 
-// hangUp lets go of everybody who waits for the far side.
-func (n *Near) hangUp() {
+// hangUp releases everyone who waits for the remote side.
+func (n *Local) hangUp() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	close(n.over)
@@ -169,7 +169,7 @@ func (n *Near) hangUp() {
 }
 
 // Rows says where every account stands, in the order in which they were heard of.
-func (n *Near) Rows() []bulk.Row {
+func (n *Local) Rows() []bulk.Row {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	out := make([]bulk.Row, 0, len(n.order))
@@ -180,12 +180,12 @@ func (n *Near) Rows() []bulk.Row {
 }
 
 // Subscribe returns a subscription to all steps from now on. The caller must Close it.
-func (n *Near) Subscribe() *event.Subscription[bulk.Event] { return n.bus.Subscribe(0) }
+func (n *Local) Subscribe() *event.Subscription[bulk.Event] { return n.bus.Subscribe(0) }
 
-// Answer carries what came back from a consent page to the far side and waits for
+// Answer carries what came back from a consent page to the remote side and waits for
 // its verdict, an error as of [auth.Engine.Complete]. An answer to a login that the
 // far side has not shown is not carried at all.
-func (n *Near) Answer(ctx context.Context, cb auth.Callback) error {
+func (n *Local) Answer(ctx context.Context, cb auth.Callback) error {
 	got := make(chan result, 1)
 	n.mu.Lock()
 	v := n.known[cb.State]
@@ -220,7 +220,7 @@ func (n *Near) Answer(ctx context.Context, cb auth.Callback) error {
 		return r.err()
 	case <-n.over:
 		select {
-		case r := <-got: // it was the last thing that the far side said
+		case r := <-got: // it was the last thing that the remote side said
 			return r.err()
 		default:
 		}
@@ -231,14 +231,14 @@ func (n *Near) Answer(ctx context.Context, cb auth.Callback) error {
 }
 
 // leave forgets a browser that waits no longer.
-func (n *Near) leave(v *verdict, got chan result) {
+func (n *Local) leave(v *verdict, got chan result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v.waiting = slices.DeleteFunc(v.waiting, func(c chan result) bool { return c == got })
 }
 
 // Paste carries what a person pasted. It must name its login, as an address does.
-func (n *Near) Paste(ctx context.Context, state, text string) (*auth.Login, error) {
+func (n *Local) Paste(ctx context.Context, state, text string) (*auth.Login, error) {
 	got, err := auth.ParsePaste(text)
 	if err != nil {
 		return nil, err

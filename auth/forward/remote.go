@@ -1,4 +1,4 @@
-package courier
+package forward
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 	"github.com/usher-mcp/usher/internal/limit"
 )
 
-// ErrLeft says that the near side went away. Logins that wait go on to wait.
-var ErrLeft = errors.New("the other side of the courier has left")
+// ErrDisconnected says that the local side went away. Logins that wait go on to wait.
+var ErrDisconnected = errors.New("the other side of the callback forwarding has disconnected")
 
-// answerLimit is how long an answer may take to be traded, also after the near side
-// left: a code that was consented to is not thrown away.
+// answerLimit is how long the exchange of a code may take, also after the local side
+// disconnected: a code that the user consented to is not thrown away.
 const answerLimit = 100 * time.Second
 
-// Far is the side on which logins begin and end.
-type Far struct {
-	// Hello is what the near side is told first. Serve fills in the protocol.
+// Remote is the side on which logins begin and end.
+type Remote struct {
+	// Hello is what the local side is told first. Serve fills in the protocol.
 	Hello Hello
 	// Begin makes ready what the order asks for. Serve closes the driver.
 	Begin func(ctx context.Context, o Order) (*bulk.Driver, []bulk.Target, error)
@@ -31,13 +31,13 @@ type Far struct {
 	Connected func(ctx context.Context, a auth.Account)
 }
 
-// Serve talks to the near side until nothing is left to wait for (nil), it leaves
-// ([ErrLeft]), or ctx ends. A read of in that is under way then is left behind.
-func (f *Far) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	w := &writer{mark: fromFar, w: out}
+// Serve talks to the local side until nothing is left to wait for (nil), it leaves
+// ([ErrDisconnected]), or ctx ends. A pending read of in is then abandoned.
+func (f *Remote) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	w := &writer{mark: fromRemote, w: out}
 	f.Hello.Protocol = Protocol
 	if err := w.send(message{Kind: kindHello, Hello: &f.Hello}); err != nil {
-		return ErrLeft
+		return ErrDisconnected
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -47,7 +47,7 @@ func (f *Far) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		select {
 		case m, open := <-inbox:
 			if !open {
-				return ErrLeft
+				return ErrDisconnected
 			}
 			order = m.Order
 		case <-ctx.Done():
@@ -63,14 +63,14 @@ func (f *Far) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return f.carry(ctx, newTalk(w, d, inbox), targets, *order)
 }
 
-func (f *Far) begin(ctx context.Context, o Order) (*bulk.Driver, []bulk.Target, error) {
+func (f *Remote) begin(ctx context.Context, o Order) (*bulk.Driver, []bulk.Target, error) {
 	if o.Protocol != Protocol {
 		return nil, nil, versionError(f.Hello.Usher, o.Usher)
 	}
 	return f.Begin(ctx, o)
 }
 
-// Refuse tells the near side why there is nothing to talk about, before or instead
+// Refuse tells the local side why there is nothing to talk about, before or instead
 // of a Serve.
 func Refuse(out io.Writer, err error) {
 	fault := &Fault{Message: err.Error()}
@@ -78,16 +78,16 @@ func Refuse(out io.Writer, err error) {
 	if errors.As(err, &next) {
 		fault.Next = next.Hint()
 	}
-	w := &writer{mark: fromFar, w: out}
+	w := &writer{mark: fromRemote, w: out}
 	_ = w.send(message{Kind: kindFault, Fault: fault}) // nobody is left to tell otherwise
 }
 
-// receive reads messages until the near side leaves, or sends what cannot be read.
+// receive reads messages until the local side leaves, or sends what cannot be read.
 func receive(ctx context.Context, in io.Reader) <-chan message {
 	out := make(chan message)
 	go func() {
 		defer close(out)
-		for r := newReader(in, fromNear, nil); ; {
+		for r := newReader(in, fromLocal, nil); ; {
 			m, err := r.next()
 			if err != nil {
 				return
@@ -121,7 +121,7 @@ func newTalk(w *writer, d *bulk.Driver, inbox <-chan message) *talk {
 }
 
 // carry runs the logins, tells of every step and takes answers in.
-func (f *Far) carry(ctx context.Context, t *talk, targets []bulk.Target, o Order) error {
+func (f *Remote) carry(ctx context.Context, t *talk, targets []bulk.Target, o Order) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var news, answers sync.WaitGroup
@@ -165,7 +165,7 @@ func (t *talk) listen(ctx context.Context, over <-chan struct{}, answers *sync.W
 			return ctx.Err()
 		case m, open := <-t.inbox:
 			if !open {
-				return ErrLeft
+				return ErrDisconnected
 			}
 			if m.Kind != kindAnswer {
 				continue
@@ -194,7 +194,7 @@ func (t *talk) answer(ctx context.Context, a answer) {
 	_ = t.w.send(message{Kind: kindAnswered, Answered: &answered{State: a.State, Result: resultOf(err)}}) // as above
 }
 
-// tell sends one step. After a loss everything is told anew.
+// tell sends one step. After a loss all rows are sent again.
 func (t *talk) tell(e bulk.Event, lost int) {
 	for _, r := range t.d.Rows() {
 		if r.Server == e.Server {

@@ -1,4 +1,4 @@
-package courier
+package forward
 
 import (
 	"context"
@@ -19,13 +19,13 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// world is a far machine with one server, and the two ends of a line to it.
+// world is a remote machine with one server, and the two ends of a line to it.
 type world struct {
 	as     *fake.AuthServer
 	engine *auth.Engine
-	served chan error // how the far side ended
+	served chan error // how the remote side ended
 	toFar  *io.PipeWriter
-	near   *Near
+	near   *Local
 }
 
 func newWorld(t *testing.T, as *fake.AuthServer) *world {
@@ -42,7 +42,7 @@ func newWorld(t *testing.T, as *fake.AuthServer) *world {
 		as.Protect(p, http.NotFoundHandler()).ServeHTTP(rw, r)
 	}))
 	p.Resource = server + "/mcp"
-	far := Far{
+	far := Remote{
 		Hello: Hello{Usher: "v1", Host: "devbox"},
 		Begin: func(context.Context, Order) (*bulk.Driver, []bulk.Target, error) {
 			target := bulk.Target{
@@ -53,11 +53,11 @@ func newWorld(t *testing.T, as *fake.AuthServer) *world {
 		},
 	}
 	in, toFar := io.Pipe()
-	out, fromFar := io.Pipe()
-	w.toFar, w.near = toFar, NewNear(out, toFar, nil)
+	out, fromRemote := io.Pipe()
+	w.toFar, w.near = toFar, NewLocal(out, toFar, nil)
 	go func() {
-		w.served <- far.Serve(t.Context(), in, fromFar)
-		_ = fromFar.Close()
+		w.served <- far.Serve(t.Context(), in, fromRemote)
+		_ = fromRemote.Close()
 		_ = in.Close()
 	}()
 	return w
@@ -131,7 +131,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("there: %+v, %v", s, err)
 	}
 	if err := <-w.served; err != nil {
-		t.Errorf("the far side: %v", err)
+		t.Errorf("the remote side: %v", err)
 	}
 	_ = w.toFar.Close()
 }
@@ -181,8 +181,8 @@ func TestLeaving(t *testing.T) {
 					}
 				}, nil)
 			}()
-			if err := <-w.served; answered && err != nil && !errors.Is(err, ErrLeft) || !answered && !errors.Is(err, ErrLeft) {
-				t.Errorf("the far side: %v", err)
+			if err := <-w.served; answered && err != nil && !errors.Is(err, ErrDisconnected) || !answered && !errors.Is(err, ErrDisconnected) {
+				t.Errorf("the remote side: %v", err)
 			}
 			s, err := w.engine.Status(t.Context(), auth.Account{Server: "notes"})
 			if err != nil || (s.State == auth.StateOK) != answered || (s.Pending != nil) == answered {
@@ -194,13 +194,13 @@ func TestLeaving(t *testing.T) {
 
 // A far side of another time is refused by both.
 func TestOtherProtocol(t *testing.T) {
-	text := fromFar + `{"kind":"hello","hello":{"protocol":2,"usher":"v9"}}` + "\n"
-	if _, err := NewNear(strings.NewReader(text), io.Discard, nil).Hello("v1"); err == nil || !strings.Contains(err.Error(), "there it is v9, here v1") {
+	text := fromRemote + `{"kind":"hello","hello":{"protocol":2,"usher":"v9"}}` + "\n"
+	if _, err := NewLocal(strings.NewReader(text), io.Discard, nil).Hello("v1"); err == nil || !strings.Contains(err.Error(), "there it is v9, here v1") {
 		t.Errorf("near: %v", err)
 	}
 	var out strings.Builder
-	far := Far{Hello: Hello{Usher: "v1"}}
-	in := strings.NewReader(fromNear + `{"kind":"order","order":{"protocol":2,"usher":"v9"}}` + "\n")
+	far := Remote{Hello: Hello{Usher: "v1"}}
+	in := strings.NewReader(fromLocal + `{"kind":"order","order":{"protocol":2,"usher":"v9"}}` + "\n")
 	if err := far.Serve(t.Context(), in, &out); err == nil || !strings.Contains(out.String(), `"kind":"fault"`) {
 		t.Errorf("far: %v, said %s", err, &out)
 	}
@@ -209,7 +209,7 @@ func TestOtherProtocol(t *testing.T) {
 // A browser does not wait for ever for a far side that says nothing.
 func TestNoVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := NewNear(strings.NewReader(""), io.Discard, nil)
+		n := NewLocal(strings.NewReader(""), io.Discard, nil)
 		if _, err := n.take(row{Event: bulk.Event{Server: "a", Phase: bulk.PhaseAwaiting}, Login: &login{State: "s"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -224,12 +224,12 @@ func TestNoVerdict(t *testing.T) {
 	})
 }
 
-// A browser hears the verdict also when that is the last thing the far side says.
+// A browser hears the verdict also when that is the last thing the remote side says.
 func TestLastWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 50 {
 			far, line := io.Pipe()
-			n := NewNear(strings.NewReader(""), line, nil)
+			n := NewLocal(strings.NewReader(""), line, nil)
 			if _, err := n.take(row{Event: bulk.Event{Server: "a", Phase: bulk.PhaseAwaiting}, Login: &login{State: "s"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -250,7 +250,7 @@ func TestLastWord(t *testing.T) {
 
 // A person may paste here as well; only an address says which login it is for.
 func TestPaste(t *testing.T) {
-	n := NewNear(strings.NewReader(""), io.Discard, nil)
+	n := NewLocal(strings.NewReader(""), io.Discard, nil)
 	n.hangUp()
 	for text, want := range map[string]error{
 		"http://127.0.0.1:1/callback?code=abcd&state=of-nobody": auth.ErrUnknownState, "bare-code": auth.ErrBadPaste, "": auth.ErrBadPaste,

@@ -1,4 +1,4 @@
-package courier
+package forward
 
 import (
 	"bufio"
@@ -23,13 +23,13 @@ const Protocol = 1
 // The marks before messages. Each side has its own, so that a terminal that echoes
 // what it gets is not taken for the other side.
 const (
-	fromFar  = "usher-courier-far "
-	fromNear = "usher-courier-near "
+	fromRemote = "usher-courier-far "
+	fromLocal  = "usher-courier-near "
 )
 
-// ErrGarbled says that a message could not be read: the line is damaged, or something
+// ErrMalformed says that a message could not be read: the line is damaged, or something
 // else writes into it.
-var ErrGarbled = errors.New("a message of the courier cannot be read")
+var ErrMalformed = errors.New("a message of the callback forwarding cannot be read")
 
 // The kinds of messages.
 const (
@@ -54,18 +54,18 @@ type message struct {
 	Fault    *Fault    `json:"fault,omitempty"`
 }
 
-// Hello is what the far side says first.
+// Hello is what the remote side says first.
 type Hello struct {
 	Protocol int    `json:"protocol"`
 	Usher    string `json:"usher"` // its version
 	Host     string `json:"host"`  // its name for itself
-	// Redirects are loopback addresses at which the near side should take answers:
+	// Redirects are loopback addresses at which the local side should take answers:
 	// first the one for logins that may come back to any, then those that servers
 	// are configured with.
 	Redirects []string `json:"redirects"`
 }
 
-// Order is what the near side wants.
+// Order is what the local side wants.
 type Order struct {
 	Protocol int       `json:"protocol"`
 	Usher    string    `json:"usher"`
@@ -85,7 +85,7 @@ type row struct {
 	Login  *login `json:"login,omitempty"`
 }
 
-// login is what the near side needs of a login that waits: what a browser will see.
+// login is what the local side needs of a login that waits: what a browser will see.
 type login struct {
 	AuthorizeURL string    `json:"authorize_url,omitempty"`
 	State        string    `json:"state"`
@@ -132,7 +132,7 @@ const (
 	resultLater  result = "later"  // it may be tried again
 )
 
-// resultOf is how the near side is told of an error of the engine.
+// resultOf is how the local side is told of an error of the engine.
 func resultOf(err error) result {
 	switch {
 	case err == nil:
@@ -158,7 +158,7 @@ func (r result) err() error {
 	return auth.ErrUnavailable
 }
 
-// Fault is why the far side cannot go on, in its own words.
+// Fault is why the remote side cannot go on, in its own words.
 type Fault struct {
 	Message string `json:"message"`
 	Next    string `json:"next,omitempty"`
@@ -166,7 +166,7 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Message }
 
-// Hint is the next step, on the far machine.
+// Hint is the next step, on the remote machine.
 func (f *Fault) Hint() string { return f.Next }
 
 // writer writes messages, each by one Write. It may be used from several goroutines.
@@ -203,7 +203,7 @@ func newReader(r io.Reader, mark string, noise func(string)) *reader {
 	return &reader{mark: mark, noise: noise, r: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next returns the next message, io.EOF at the end, or an [ErrGarbled].
+// next returns the next message, io.EOF at the end, or an [ErrMalformed].
 func (r *reader) next() (message, error) {
 	for {
 		line, whole, err := r.line()
@@ -216,13 +216,13 @@ func (r *reader) next() (message, error) {
 			var m message
 			switch {
 			case !whole:
-				return m, fmt.Errorf("%w: it is longer than %d bytes", ErrGarbled, limit.ForwardMessageBytes)
+				return m, fmt.Errorf("%w: it is longer than %d bytes", ErrMalformed, limit.ForwardMessageBytes)
 			case json.Unmarshal(text, &m) == nil && m.complete():
 				return m, nil
 			case err != nil:
 				return m, err // it broke off
 			}
-			return m, ErrGarbled
+			return m, ErrMalformed
 		}
 		r.hear(line)
 		if err != nil {
@@ -235,9 +235,9 @@ func (r *reader) next() (message, error) {
 func (r *reader) limits() error {
 	switch {
 	case r.bytes > limit.ForwardBytes:
-		return fmt.Errorf("%w: the other side sent more than %d bytes", ErrGarbled, limit.ForwardBytes)
+		return fmt.Errorf("%w: the other side sent more than %d bytes", ErrMalformed, limit.ForwardBytes)
 	case r.messages > limit.ForwardMessages:
-		return fmt.Errorf("%w: the other side sent more than %d messages", ErrGarbled, limit.ForwardMessages)
+		return fmt.Errorf("%w: the other side sent more than %d messages", ErrMalformed, limit.ForwardMessages)
 	}
 	return nil
 }
@@ -263,7 +263,7 @@ func (r *reader) line() (line []byte, whole bool, err error) {
 // hear passes noise on, but never a message that came back as an echo: it may hold a
 // code.
 func (r *reader) hear(line []byte) {
-	echo := bytes.Contains(line, []byte(fromNear)) || bytes.Contains(line, []byte(fromFar))
+	echo := bytes.Contains(line, []byte(fromLocal)) || bytes.Contains(line, []byte(fromRemote))
 	if r.noise != nil && !echo && len(bytes.TrimSpace(line)) > 0 && r.noises < limit.ForwardNoise {
 		r.noises++
 		r.noise(string(line[:min(len(line), 1<<10)]))
