@@ -84,16 +84,3 @@ func (e *Engine) admitRegistration(ctx context.Context) error {
 	}
 	return nil
 }
-
-// checkScopes refuses more scopes than a login may ask for.
-func checkScopes(scopes []string) error {
-	size := 0
-	for _, s := range scopes {
-		size += len(s) + 1
-	}
-	if len(scopes) > limit.LoginScopes || size > limit.LoginScopeBytes {
-		return fmt.Errorf("%w: the server asks for %d scopes (%d bytes), more than %d (%d bytes); set oauth.scopes to those that are needed",
-			ErrTooMany, len(scopes), size, limit.LoginScopes, limit.LoginScopeBytes)
-	}
-	return nil
-}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -23,7 +21,7 @@ type LoginOptions struct {
 	// Scopes are asked for beside those that are chosen anyway.
 	Scopes []string
 	// Redirect is the address the answer comes back to. Default: oauth.redirectUri,
-	// else Options.PublicCallback, else a loopback address.
+	// else a loopback address.
 	Redirect string
 	// Loopback is the loopback address that the answer comes back to where no other
 	// is configured: one at which somebody takes it who hands it on, such as the
@@ -64,7 +62,7 @@ func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, opti
 			w.close()
 		}
 	}(b.web)
-	if b.p, err = e.discover(ctx, b.web, srv, b.opt.Challenge); err != nil {
+	if b.p, err = b.web.discover(ctx, srv, b.opt.Challenge); err != nil {
 		return nil, err
 	}
 	if b.step, err = e.loadStep(ctx, a); err != nil {
@@ -147,12 +145,19 @@ func (e *Engine) newPending(b *begun) (*pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	address, err := b.authorizeURL(p.State.Reveal(), verifier, key)
+	request := b.authorizeRequest()
+	request.state, request.verifier, request.key = p.State.Reveal(), verifier, key
+	address, err := b.p.authorizeURL(request)
 	if err != nil {
 		return nil, err
 	}
 	p.AuthorizeURL = keep(address)
 	return p, nil
+}
+
+// authorizeRequest is the part of the request that does not change from login to login.
+func (b *begun) authorizeRequest() authorizeRequest {
+	return authorizeRequest{client: b.client.ID, redirect: b.to.uri, scopes: b.scopes}
 }
 
 // record is what pending logins of all flows have in common.
@@ -177,57 +182,10 @@ func (p *pending) dpop(o config.OAuth) (*dpopKey, error) {
 	return key, err
 }
 
-// ours are parameters that configuration cannot change.
-var ours = []string{"response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method", "resource", "dpop_jkt"}
-
-// authorizeURL is the address of the consent page.
-func (b *begun) authorizeURL(state, verifier string, key *dpopKey) (string, error) {
-	u, err := pageURL("the authorization endpoint", b.p.meta.AuthorizationEndpoint)
-	if err != nil {
-		return "", err
-	}
-	q := u.Query()
-	for k, v := range b.authorizeParams() {
-		q.Set(k, v)
-	}
-	q.Set("state", state)
-	q.Set("code_challenge", oauth2.S256ChallengeFromVerifier(verifier))
-	q.Set("code_challenge_method", "S256")
-	if key != nil {
-		q.Set("dpop_jkt", key.thumbprint())
-	}
-	u.RawQuery = q.Encode()
-	return u.String(), nil
-}
-
-// authorizeParams is what does not change from login to login.
-func (b *begun) authorizeParams() map[string]string {
-	q := map[string]string{}
-	if slices.Contains(b.scopes, offlineAccess) {
-		q["prompt"] = "consent" // OpenID Connect Core, section 11
-	}
-	for k, v := range b.p.params {
-		if !slices.Contains(ours, k) {
-			q[k] = v
-		}
-	}
-	q["response_type"], q["client_id"], q["redirect_uri"] = "code", b.client.ID, b.to.uri
-	if len(b.scopes) > 0 {
-		q["scope"] = strings.Join(b.scopes, " ")
-	}
-	if b.p.resource != "" {
-		q["resource"] = b.p.resource
-	}
-	if b.p.audience != "" {
-		q["audience"] = b.p.audience
-	}
-	return q
-}
-
 // redirectFor decides where the answer comes back to, and begins to listen there
 // if this process is to take it.
 func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (redirect, error) {
-	to, ok := e.fixedRedirect(srv, opt)
+	to, ok := fixedRedirect(srv, opt)
 	if !ok && opt.Loopback != "" {
 		return redirect{uri: opt.Loopback, class: classLoopback}, nil
 	}
@@ -249,9 +207,9 @@ func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOp
 
 // fixedRedirect is the redirect address that does not depend on the process, if
 // there is one.
-func (e *Engine) fixedRedirect(srv config.Server, opt LoginOptions) (redirect, bool) {
+func fixedRedirect(srv config.Server, opt LoginOptions) (redirect, bool) {
 	if fixed := cmp.Or(opt.Redirect, oauthOf(srv).RedirectURI); fixed != "" {
 		return redirect{uri: fixed, class: classFixed}, true
 	}
-	return redirect{uri: e.opt.PublicCallback, class: classWeb}, e.opt.PublicCallback != ""
+	return redirect{}, false
 }

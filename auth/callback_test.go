@@ -294,9 +294,9 @@ func TestPortInUse(t *testing.T) {
 // A hosted gateway serves the callback under its own name.
 func TestPublicCallback(t *testing.T) {
 	w := newWorld(t, nil, nil)
-	w.e.opt.PublicCallback = "https://usher.example/oauth/callback"
-	p, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true})
-	if err != nil || p.RedirectURI != w.e.opt.PublicCallback {
+	const public = "https://usher.example/oauth/callback"
+	p, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true, Redirect: public})
+	if err != nil || p.RedirectURI != public {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if reg := w.as.Requests(fake.EventRegister, ""); reg[0].Param("application_type") != "web" {

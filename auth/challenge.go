@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -55,11 +54,11 @@ const probeTimeout = 10 * time.Second
 // probe asks the server something harmless without a credential, to hear its
 // challenge. A server that does not answer with one is no problem: there are
 // well-known places to look at.
-func (e *Engine) probe(ctx context.Context, w *web, srv config.Server) Challenge {
+func (w *web) probe(ctx context.Context, address string) Challenge {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	body := strings.NewReader(`{"jsonrpc":"2.0","id":"usher-login","method":"tools/list","params":{}}`)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL, body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, body)
 	if err != nil {
 		return Challenge{}
 	}

@@ -2,8 +2,6 @@ package auth
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -119,15 +117,6 @@ func (c client) authenticate(form url.Values, header http.Header) error {
 		}
 	}
 	return nil
-}
-
-// clip makes any text fit into the name of a record.
-func clip(s string) string {
-	if len(s) <= 200 && !hasControl(s) {
-		return s
-	}
-	sum := sha256.Sum256([]byte(s))
-	return clean(s, 100) + " " + hex.EncodeToString(sum[:8])
 }
 
 func hasControl(s string) bool {

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,29 +14,9 @@ import (
 )
 
 const (
-	grantDevice     = "urn:ietf:params:oauth:grant-type:device_code"
-	defaultInterval = 5 * time.Second
-	slowDown        = 5 * time.Second
-	maxDeviceLife   = time.Hour
-	deviceLease     = time.Minute
+	slowDown    = 5 * time.Second
+	deviceLease = time.Minute
 )
-
-// Device is what a person needs for a login with a code on another screen.
-type Device struct {
-	UserCode string `json:"user_code"`
-	// VerificationURI is to be shown in full, beside the code.
-	VerificationURI string `json:"verification_uri"`
-	// Complete is the same page with the code filled in, for a QR code; empty when
-	// the server has none. It is never opened without the code being shown.
-	Complete string        `json:"verification_uri_complete,omitempty"`
-	Interval time.Duration `json:"interval"`
-}
-
-// deviceRecord is the part of a pending login that polls.
-type deviceRecord struct {
-	Device
-	Code kept `json:"device_code"`
-}
 
 // pollBook stops an older poll of an account when a newer one starts.
 type pollBook struct {
@@ -116,74 +94,13 @@ func (e *Engine) askDevice(ctx context.Context, b *begun, fresh bool) (*pending,
 	if _, err := p.dpop(oauthOf(b.srv)); err != nil {
 		return nil, err
 	}
-	form := url.Values{}
-	if b.client.Method == methodBasic {
-		form.Set("client_id", b.client.ID) // required here whatever the method
-	}
-	if len(b.scopes) > 0 {
-		form.Set("scope", strings.Join(b.scopes, " "))
-	}
-	if b.p.resource != "" {
-		form.Set("resource", b.p.resource)
-	}
-	if b.p.audience != "" {
-		form.Set("audience", b.p.audience)
-	}
-	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
-	if err := b.client.authenticate(form, header); err != nil {
+	if p.Device, err = b.web.authorizeDevice(ctx, b.p, b.client, b.scopes); err != nil {
 		return nil, err
 	}
-	u, err := checkEndpoint("the device authorization endpoint", b.p.meta.DeviceEndpoint)
-	if err != nil {
-		return nil, err
+	if p.Device.life > 0 {
+		p.Expires = p.Created.Add(p.Device.life)
 	}
-	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
-	defer cancel()
-	resp, body, err := b.web.exchange(ctx, http.MethodPost, u, header, form.Encode())
-	if err != nil {
-		return nil, err
-	}
-	return p, readDevice(resp, body, p, secretsOf(form, header))
-}
-
-// readDevice reads the answer of a device authorization endpoint.
-func readDevice(resp *http.Response, body []byte, p *pending, secrets []string) error {
-	te := &TokenError{Host: clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
-	fields, problem := readFields(resp.Header.Get("Content-Type"), body)
-	switch code := textField(fields, "error"); {
-	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
-		te.Reason = "it cannot serve the request now"
-		return te
-	case problem != "":
-		te.Reason = problem
-		return te
-	case resp.StatusCode >= 400 || code != "":
-		te.refusal(fields, code, secrets)
-		return te
-	}
-	d := &deviceRecord{Code: keep(textField(fields, "device_code"))}
-	d.UserCode = clean(textField(fields, "user_code"), 64)
-	address := textField(fields, "verification_uri")
-	if address == "" {
-		address = textField(fields, "verification_url") // as Google spells it
-	}
-	page, err := pageURL("verification_uri", address)
-	if err != nil || d.UserCode == "" || d.Code.IsZero() {
-		te.Reason = "the answer has no code, or no page that may be shown"
-		return te
-	}
-	d.VerificationURI = page.String()
-	if full, err := pageURL("verification_uri_complete", textField(fields, "verification_uri_complete")); err == nil && origin(full) == origin(page) {
-		d.Complete = full.String()
-	}
-	if d.Interval = readLife(fields["interval"]); d.Interval == 0 {
-		d.Interval = defaultInterval
-	}
-	p.Device = d
-	if life := readLife(fields["expires_in"]); life > 0 {
-		p.Expires = p.Created.Add(min(life, maxDeviceLife))
-	}
-	return nil
+	return p, nil
 }
 
 // dropDevices forgets older device logins of an account.
@@ -284,7 +201,7 @@ func (e *Engine) pollOnce(ctx context.Context, w *web, p *pending) (*Login, erro
 		form.Set("resource", p.Resource)
 	}
 	return detached(ctx, e, completeLimit, func(ctx context.Context) (*Login, error) {
-		answer, err := e.post(ctx, w, tokenCall{endpoint: p.TokenEndpoint, form: form, client: p.Client, proof: key})
+		answer, err := w.post(ctx, tokenCall{endpoint: p.TokenEndpoint, form: form, client: p.Client, proof: key})
 		if err != nil {
 			return nil, err
 		}

@@ -48,13 +48,13 @@ func (p *provider) bind() string {
 
 // discover finds out where to log in to srv. With a nil challenge the server is
 // asked for one first.
-func (e *Engine) discover(ctx context.Context, w *web, srv config.Server, c *Challenge) (*provider, error) {
+func (w *web) discover(ctx context.Context, srv config.Server, c *Challenge) (*provider, error) {
 	server, err := url.Parse(srv.URL)
 	if err != nil || server.Host == "" {
 		return nil, fmt.Errorf("server %s has no address to log in to; a stdio server takes its credentials from env", srv.Name)
 	}
 	o := oauthOf(srv)
-	p := &provider{server: server, bounds: e.boundsOf(ctx, srv)}
+	p := &provider{server: server, bounds: w.bounds}
 	if o.Discovery.Mode == "off" {
 		if p.meta, err = configuredOnly(o); err == nil {
 			p.issuer = o.Issuer
@@ -66,14 +66,14 @@ func (e *Engine) discover(ctx context.Context, w *web, srv config.Server, c *Cha
 		return nil, explainServer(srv, err)
 	}
 	if c == nil {
-		got := e.probe(ctx, w, srv)
+		got := w.probe(ctx, srv.URL)
 		c = &got
 	}
 	p.challenge = *c
 	if p.prm, err = w.findResource(ctx, server, p.challenge); err != nil {
 		return nil, explainServer(srv, err)
 	}
-	if err := e.findIssuer(ctx, w, p, o); err != nil {
+	if err := p.findIssuer(ctx, w, o); err != nil {
 		return nil, explainServer(srv, err)
 	}
 	return p, explainServer(srv, p.settle(o))
@@ -113,7 +113,7 @@ func override(m *serverMetadata, o config.OAuth) {
 }
 
 // findIssuer picks the authorization server and gets its metadata.
-func (e *Engine) findIssuer(ctx context.Context, w *web, p *provider, o config.OAuth) error {
+func (p *provider) findIssuer(ctx context.Context, w *web, o config.OAuth) error {
 	if o.MetadataURL != "" {
 		return p.useMetadataURL(ctx, w, o)
 	}
@@ -233,4 +233,12 @@ func (p *provider) settle(o config.OAuth) error {
 		}
 	}
 	return nil
+}
+
+// oauthOf returns what is configured about the login to a server, as a value.
+func oauthOf(srv config.Server) config.OAuth {
+	if srv.OAuth == nil {
+		return config.OAuth{}
+	}
+	return *srv.OAuth
 }

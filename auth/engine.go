@@ -22,12 +22,6 @@ import (
 type Options struct {
 	// ClientName is the name a provider shows on its consent page. Default "usher".
 	ClientName string
-	// ClientURI is a page about the client. Default: none.
-	ClientURI string
-	// PublicCallback is the redirect address of a hosted gateway,
-	// `<publicUrl>/oauth/callback`; whoever serves it mounts CallbackHandler
-	// there. Default: a loopback address.
-	PublicCallback string
 	// Events hears of grants that were stored, refreshed, lost or removed.
 	Events *event.Bus[event.Event]
 	// Log hears warnings. Default: discard.
@@ -203,4 +197,19 @@ func (a Account) attrs() []any {
 		out = append(out, "principal", a.principal())
 	}
 	return out
+}
+
+// boundsOf are the bounds of logins to a server.
+func (e *Engine) boundsOf(ctx context.Context, srv config.Server) bounds {
+	b := boundsOf(srv)
+	b.Public = e.opt.PublicOnly != nil && e.opt.PublicOnly(ctx, srv)
+	if e.opt.DiscoveryHosts != nil {
+		b.Hosts = e.opt.DiscoveryHosts()
+	}
+	return b
+}
+
+// web returns a client for requests within bounds. The caller closes it.
+func (e *Engine) web(b bounds) *web {
+	return newWeb(b, webOptions{RoundTripper: e.opt.RoundTripper, TLS: e.opt.TLS, Nonces: &e.nonces})
 }

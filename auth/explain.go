@@ -64,7 +64,7 @@ func (e *Engine) Explain(ctx context.Context, a Account, srv config.Server, opti
 	x.Scopes = b.scopes
 	_, x.ScopesFrom = chooseScopes(oauthOf(srv), b.p)
 	var fixed bool
-	if b.to, fixed = e.fixedRedirect(srv, b.opt); !fixed {
+	if b.to, fixed = fixedRedirect(srv, b.opt); !fixed {
 		b.to = redirect{uri: "http://127.0.0.1:PORT" + callbackPath, class: classLoopback}
 	}
 	if err := e.explainClient(ctx, b, x); err != nil {
@@ -117,7 +117,7 @@ func (x *Explanation) explainFlows(b *begun, srv config.Server) {
 	} else {
 		x.Flows = append([]Flow{FlowCode}, x.Flows...)
 	}
-	x.Authorize = b.authorizeParams()
+	x.Authorize = b.p.authorizeParams(b.authorizeRequest())
 	x.Authorize["code_challenge_method"] = "S256"
 	x.Token = []string{"grant_type", "code", "redirect_uri", "code_verifier"}
 	if b.p.resource != "" {

@@ -53,16 +53,6 @@ func newGuard(b bounds) *guard {
 	return &guard{bounds: b, proxies: map[string]bool{}, lookup: net.DefaultResolver.LookupNetIP}
 }
 
-// boundsOf are the bounds of logins to a server.
-func (e *Engine) boundsOf(ctx context.Context, srv config.Server) bounds {
-	b := boundsOf(srv)
-	b.Public = e.opt.PublicOnly != nil && e.opt.PublicOnly(ctx, srv)
-	if e.opt.DiscoveryHosts != nil {
-		b.Hosts = e.opt.DiscoveryHosts()
-	}
-	return b
-}
-
 // boundsOf reads the bounds from the configuration of a server.
 func boundsOf(srv config.Server) bounds {
 	var b bounds
@@ -249,31 +239,47 @@ func (g *guard) isProxy(addr string) bool {
 	return g.proxies[addr]
 }
 
-// web is the engine's way to authorization servers on behalf of one server's login.
+// web sends requests to authorization servers for the login to one server.
 type web struct {
-	rt    http.RoundTripper
-	owned *http.Transport
-	guard *guard // nil when the program has a network of its own
+	rt     http.RoundTripper
+	owned  *http.Transport
+	guard  *guard // nil when the program has a network of its own
+	bounds bounds // as configured, without the ports that discovery adds
+	nonces *nonceBook
 }
 
-// web returns a guarded way out. The caller closes it.
-func (e *Engine) web(b bounds) *web {
-	if e.opt.RoundTripper != nil {
-		return &web{rt: e.opt.RoundTripper}
+// webOptions steer a web.
+type webOptions struct {
+	// RoundTripper carries the requests in place of the guarded network. Nil: the network.
+	RoundTripper http.RoundTripper
+	// TLS is used for all requests. Nil: the system's settings.
+	TLS *tls.Config
+	// Nonces are the DPoP nonces that all clients of a program share.
+	Nonces *nonceBook
+}
+
+// newWeb returns a client that stays within b. The caller closes it.
+func newWeb(b bounds, o webOptions) *web {
+	if o.Nonces == nil {
+		o.Nonces = &nonceBook{}
+	}
+	if o.RoundTripper != nil {
+		return &web{rt: o.RoundTripper, bounds: b, nonces: o.Nonces}
 	}
 	g := newGuard(b)
 	var tlsConfig *tls.Config
-	if e.opt.TLS != nil {
-		tlsConfig = e.opt.TLS.Clone()
+	if o.TLS != nil {
+		tlsConfig = o.TLS.Clone()
 	}
 	t := &http.Transport{
 		Proxy: g.proxy, DialContext: g.dial, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, DisableCompression: true,
 	}
-	return &web{rt: t, owned: t, guard: g}
+	return &web{rt: t, owned: t, guard: g, bounds: b, nonces: o.Nonces}
 }
 
+// close frees idle connections.
 func (w *web) close() {
 	if w.owned != nil {
 		w.owned.CloseIdleConnections()

@@ -185,7 +185,7 @@ func TestTokensTooLarge(t *testing.T) {
 func TestRegistrationsAreBounded(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	for i := range limit.Registrations {
-		r := registration{Client: client{ID: "c"}, Issuer: fmt.Sprint("https://as", i, ".example"), Group: classLoopback, Created: time.Unix(int64(i), 0)}
+		r := Registration{Client: client{ID: "c"}, Issuer: fmt.Sprint("https://as", i, ".example"), Group: classLoopback, Created: time.Unix(int64(i), 0)}
 		data := mustJSON(t, r)
 		if _, err := w.store.Put(t.Context(), registrationKey(r.Issuer, r.Group), data, 0); err != nil {
 			t.Fatal(err)

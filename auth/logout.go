@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
@@ -47,10 +45,10 @@ func (e *Engine) logout(ctx context.Context, a Account) (*Logout, error) {
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, err
 	}
-	if g != nil {
+	if g != nil && g.RevocationEndpoint != "" && g.Ended == nil {
 		w := e.web(g.Bounds)
 		defer w.close()
-		out.Revoked, err = e.revoke(ctx, w, g)
+		out.Revoked, err = w.revoke(ctx, g.RevocationEndpoint, g.Client, g.Access, g.Refresh)
 		if err != nil {
 			out.Problems = append(out.Problems, fmt.Errorf("revoke the login at %s: %w", hostOf(g.RevocationEndpoint), err))
 		}
@@ -82,41 +80,6 @@ func (e *Engine) forgetAccount(ctx context.Context, a Account) {
 	}
 }
 
-// revoke tells the server that the tokens are over: the refresh token, which by the
-// standard takes the access tokens along, or the access token where there is none.
-func (e *Engine) revoke(ctx context.Context, w *web, g *grant) (bool, error) {
-	if g.RevocationEndpoint == "" || g.Ended != nil {
-		return false, nil
-	}
-	u, err := checkEndpoint("the revocation endpoint", g.RevocationEndpoint)
-	if err != nil {
-		return false, err
-	}
-	token, hint := g.Refresh, "refresh_token"
-	if token.IsZero() {
-		token, hint = g.Access, "access_token"
-	}
-	form := url.Values{"token": {token.Reveal()}, "token_type_hint": {hint}}
-	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
-	if err := g.Client.authenticate(form, header); err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
-	defer cancel()
-	resp, body, err := w.exchange(ctx, http.MethodPost, u, header, form.Encode())
-	if err != nil {
-		return false, err
-	}
-	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
-		return true, nil
-	}
-	te := &TokenError{Host: clean(u.Host, 100), Status: resp.StatusCode, Reason: "it did not revoke the token"}
-	if fields, problem := readFields(resp.Header.Get("Content-Type"), body); problem == "" && resp.StatusCode < 500 {
-		te.refusal(fields, textField(fields, "error"), secretsOf(form, header))
-	}
-	return false, te
-}
-
 // removeClient deletes the registration a grant was made with if it was the last.
 func (e *Engine) removeClient(ctx context.Context, g *grant, out *Logout) error {
 	if g.Client.Source != SourceDynamic {
@@ -142,25 +105,9 @@ func (e *Engine) removeClient(ctx context.Context, g *grant, out *Logout) error 
 
 // deregister deletes a registration at its server, where that is offered.
 func (e *Engine) deregister(ctx context.Context, r *registration) error {
-	if r.Manage == "" || r.Token.IsZero() {
-		return nil
-	}
-	u, err := checkEndpoint("registration_client_uri", r.Manage)
-	if err != nil {
-		return err
-	}
 	w := e.web(r.Bounds)
 	defer w.close()
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	resp, _, err := w.exchange(ctx, http.MethodDelete, u, http.Header{"Authorization": {"Bearer " + r.Token.Reveal()}}, "")
-	if err != nil {
-		return fmt.Errorf("delete the client registration at the server: %w", err)
-	}
-	if resp.StatusCode >= 300 && resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusUnauthorized {
-		return fmt.Errorf("delete the client registration at the server: HTTP %d", resp.StatusCode)
-	}
-	return nil
+	return w.deregister(ctx, &r.Registration)
 }
 
 // clientUse names a client at one authorization server.

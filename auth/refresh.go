@@ -261,7 +261,7 @@ func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant,
 	if g.Resource != "" {
 		form.Set("resource", g.Resource)
 	}
-	answer, err := e.post(ctx, w, tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.clientNow(srv), proof: key, first: first})
+	answer, err := w.post(ctx, tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.clientNow(srv), proof: key, first: first})
 	if err == nil {
 		err = bound(g, answer)
 	}

@@ -27,7 +27,7 @@ func TestKilledBetweenCommitAndWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh.Reveal()}, "resource": {g.Resource}}
-		if _, err := w.e.post(t.Context(), w.e.web(bounds{}), tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.Client}); err != nil {
+		if _, err := w.e.web(bounds{}).post(t.Context(), tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.Client}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustCall()

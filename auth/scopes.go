@@ -1,10 +1,12 @@
 package auth
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 const offlineAccess = "offline_access"
@@ -67,4 +69,17 @@ func missing(want, have []string) []string {
 		has[s] = true
 	}
 	return slices.DeleteFunc(slices.Clone(want), func(s string) bool { return has[s] })
+}
+
+// checkScopes refuses more scopes than a login may ask for.
+func checkScopes(scopes []string) error {
+	size := 0
+	for _, s := range scopes {
+		size += len(s) + 1
+	}
+	if len(scopes) > limit.LoginScopes || size > limit.LoginScopeBytes {
+		return fmt.Errorf("%w: the server asks for %d scopes (%d bytes), more than %d (%d bytes); set oauth.scopes to those that are needed",
+			ErrTooMany, len(scopes), size, limit.LoginScopes, limit.LoginScopeBytes)
+	}
+	return nil
 }

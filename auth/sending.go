@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/usher-mcp/usher/vault"
@@ -204,49 +201,3 @@ func (e *Engine) keepLate(ctx context.Context, a Account, next *grant, version i
 	}
 	return err
 }
-
-// checkedBody is the body of a request that must not be sent unless a check, made when
-// the connection is there and the body is about to be written, succeeds.
-type checkedBody struct {
-	text  *strings.Reader
-	check func() error
-	once  sync.Once
-
-	mu     sync.Mutex // guards what follows
-	ended  bool       // the request is over
-	passed bool
-	err    error
-}
-
-// Read checks before it gives the first byte.
-func (b *checkedBody) Read(p []byte) (int, error) {
-	b.once.Do(func() {
-		err := b.check()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if err == nil && b.ended {
-			err = errNotFirst
-		}
-		b.passed, b.err = err == nil, err
-	})
-	b.mu.Lock()
-	err := b.err
-	b.mu.Unlock()
-	if err != nil {
-		return 0, err
-	}
-	return b.text.Read(p)
-}
-
-// Close implements io.Closer.
-func (b *checkedBody) Close() error { return nil }
-
-// end returns why nothing of the body was or will be sent; nil if it may have been.
-func (b *checkedBody) end() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ended = true
-	return b.err
-}
-
-var _ io.ReadCloser = (*checkedBody)(nil)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/usher-mcp/usher/vault"
@@ -94,21 +96,21 @@ type tokenCall struct {
 
 // post sends one request and reads the answer. It is sent once, with one exception
 // that the standard asks for: again with the nonce that the server demanded.
-func (e *Engine) post(ctx context.Context, w *web, call tokenCall) (*tokenAnswer, error) {
+func (w *web) post(ctx context.Context, call tokenCall) (*tokenAnswer, error) {
 	u, err := checkEndpoint("the token endpoint", call.endpoint)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenTimeout)
 	defer cancel()
-	a, err := e.postOnce(ctx, w, u, call)
-	if call.proof != nil && refusedWith(err, "use_dpop_nonce") && e.nonces.get(u) != "" {
-		a, err = e.postOnce(ctx, w, u, call)
+	a, err := w.postOnce(ctx, u, call)
+	if call.proof != nil && refusedWith(err, "use_dpop_nonce") && w.nonces.get(u) != "" {
+		a, err = w.postOnce(ctx, u, call)
 	}
 	return a, err
 }
 
-func (e *Engine) postOnce(ctx context.Context, w *web, u *url.URL, call tokenCall) (*tokenAnswer, error) {
+func (w *web) postOnce(ctx context.Context, u *url.URL, call tokenCall) (*tokenAnswer, error) {
 	form := url.Values{}
 	for k, v := range call.form {
 		form[k] = v
@@ -118,7 +120,7 @@ func (e *Engine) postOnce(ctx context.Context, w *web, u *url.URL, call tokenCal
 		return nil, err
 	}
 	if call.proof != nil {
-		proof, err := call.proof.proof(http.MethodPost, u, vault.Secret{}, e.nonces.get(u))
+		proof, err := call.proof.proof(http.MethodPost, u, vault.Secret{}, w.nonces.get(u))
 		if err != nil {
 			return nil, fmt.Errorf("make a DPoP proof: %w", err)
 		}
@@ -128,7 +130,7 @@ func (e *Engine) postOnce(ctx context.Context, w *web, u *url.URL, call tokenCal
 	if err != nil {
 		return nil, err
 	}
-	e.nonces.set(u, resp.Header.Get("DPoP-Nonce"))
+	w.nonces.set(u, resp.Header.Get("DPoP-Nonce"))
 	return readAnswer(resp, body, secretsOf(form, header))
 }
 
@@ -205,3 +207,52 @@ func secretsOf(form url.Values, header http.Header) []string {
 	}
 	return out
 }
+
+// errEnded: the body was asked for after the request had ended.
+var errEnded = errors.New("the request has ended")
+
+// checkedBody is the body of a request that must not be sent unless a check, made when
+// the connection is there and the body is about to be written, succeeds.
+type checkedBody struct {
+	text  *strings.Reader
+	check func() error
+	once  sync.Once
+
+	mu     sync.Mutex // guards what follows
+	ended  bool       // the request is over
+	passed bool
+	err    error
+}
+
+// Read checks before it gives the first byte.
+func (b *checkedBody) Read(p []byte) (int, error) {
+	b.once.Do(func() {
+		err := b.check()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if err == nil && b.ended {
+			err = errEnded
+		}
+		b.passed, b.err = err == nil, err
+	})
+	b.mu.Lock()
+	err := b.err
+	b.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return b.text.Read(p)
+}
+
+// Close implements io.Closer.
+func (b *checkedBody) Close() error { return nil }
+
+// end returns why nothing of the body was or will be sent; nil if it may have been.
+func (b *checkedBody) end() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	return b.err
+}
+
+var _ io.ReadCloser = (*checkedBody)(nil)
