@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -66,5 +67,5 @@ func clip(s string) string {
 		return s
 	}
 	sum := sha256.Sum256([]byte(s))
-	return clean(s, 100) + " " + hex.EncodeToString(sum[:8])
+	return oauth.Clean(s, 100) + " " + hex.EncodeToString(sum[:8])
 }

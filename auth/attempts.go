@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -82,12 +83,12 @@ func (e *Engine) failed(ctx context.Context, a Account, srv config.Server, cause
 		wait = te.RetryAfter
 	}
 	wait = min(wait, maxBackoff)
-	t.NotBefore, t.Reason = time.Now().Add(wait), clean(cause.Error(), 300)
-	t.Login = errors.Is(cause, ErrRefused) && !refusedWith(cause, "slow_down") || errors.Is(cause, ErrNoClient)
+	t.NotBefore, t.Reason = time.Now().Add(wait), oauth.Clean(cause.Error(), 300)
+	t.Login = errors.Is(cause, ErrRefused) && !oauth.RefusedWith(cause, "slow_down") || errors.Is(cause, ErrNoClient)
 	if t.Login && machineFlow(srv) != "" {
 		t.Refused = assertionPrint(srv)
 	}
-	if refusedWith(cause, "invalid_client", "unauthorized_client") {
+	if oauth.RefusedWith(cause, "invalid_client", "unauthorized_client") {
 		e.forgetGrantClient(ctx, a)
 	}
 	if data, err := json.Marshal(t); err == nil {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 )
 
@@ -39,8 +40,8 @@ func (e *Engine) Authorize(ctx context.Context, a Account, srv *config.Server, r
 		return err
 	}
 	then, err := url.Parse(g.ServerURL)
-	if err != nil || origin(then) != origin(req.URL) {
-		return needsLogin(a, "the login is for %s and the request goes to %s", hostOf(g.ServerURL), clean(req.URL.Host, 100))
+	if err != nil || oauth.Origin(then) != oauth.Origin(req.URL) {
+		return needsLogin(a, "the login is for %s and the request goes to %s", oauth.HostOf(g.ServerURL), oauth.Clean(req.URL.Host, 100))
 	}
 	if g.DPoP.IsZero() {
 		req.Header.Set("Authorization", "Bearer "+g.Access.Reveal())
@@ -53,11 +54,11 @@ func (e *Engine) Authorize(ctx context.Context, a Account, srv *config.Server, r
 
 // prove puts a bound token and the proof of its key on a request.
 func (e *Engine) prove(g *grant, req *http.Request) error {
-	key, err := loadDPoPKey(g.DPoP.Secret)
+	key, err := oauth.LoadDPoPKey(g.DPoP.Secret)
 	if err != nil {
 		return err
 	}
-	proof, err := key.proof(req.Method, req.URL, g.Access.Secret, e.nonces.get(req.URL))
+	proof, err := key.Proof(req.Method, req.URL, g.Access.Secret, e.nonces.Get(req.URL))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -42,10 +43,10 @@ type begun struct {
 	a      Account
 	srv    config.Server
 	opt    LoginOptions
-	web    *web
-	p      *provider
-	to     redirect
-	client client
+	web    *oauth.Client
+	p      *oauth.Provider
+	to     oauth.Redirect
+	client oauth.Credentials
 	scopes []string
 	step   *stepUp // a step-up that this login answers; nil: none
 	had    int64   // version of the grant there is; 0: none
@@ -57,12 +58,12 @@ func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, opti
 	if options != nil {
 		b.opt = *options
 	}
-	defer func(w *web) {
+	defer func(w *oauth.Client) {
 		if err != nil {
-			w.close()
+			w.Close()
 		}
 	}(b.web)
-	if b.p, err = b.web.discover(ctx, srv, b.opt.Challenge); err != nil {
+	if b.p, err = b.web.Discover(ctx, srv, b.opt.Challenge); err != nil {
 		return nil, err
 	}
 	if b.step, err = e.loadStep(ctx, a); err != nil {
@@ -71,12 +72,12 @@ func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, opti
 	if g, err := e.loadGrant(ctx, a); err == nil && g != nil {
 		b.had = g.version
 	}
-	b.scopes, _ = chooseScopes(oauthOf(srv), b.p)
-	b.scopes = union(b.scopes, b.opt.Scopes)
+	b.scopes, _ = oauth.ChooseScopes(oauth.SettingsOf(srv), b.p)
+	b.scopes = oauth.UnionScopes(b.scopes, b.opt.Scopes)
 	if b.step.Open {
-		b.scopes = union(b.scopes, b.step.Scopes)
+		b.scopes = oauth.UnionScopes(b.scopes, b.step.Scopes)
 	}
-	if err := checkScopes(b.scopes); err != nil {
+	if err := oauth.CheckScopes(b.scopes); err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", a, err)
 	}
 	return b, nil
@@ -101,22 +102,22 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 	if err != nil {
 		return nil, err
 	}
-	defer b.web.close()
-	if b.p.meta.AuthorizationEndpoint == "" && b.p.meta.DeviceEndpoint != "" {
+	defer b.web.Close()
+	if b.p.Metadata.AuthorizationEndpoint == "" && b.p.Metadata.DeviceEndpoint != "" {
 		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server has a device endpoint only; run `%s --device`", a, ErrNoFlow, a.command())
 	}
-	if b.p.meta.AuthorizationEndpoint == "" {
+	if b.p.Metadata.AuthorizationEndpoint == "" {
 		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server names no authorization endpoint", a, ErrNoFlow)
 	}
-	if !b.p.meta.pkce() {
+	if !b.p.Metadata.SupportsPKCE() {
 		return nil, fmt.Errorf("log in to %s: the authorization server %s does not advertise PKCE with S256 (code_challenge_methods_supported), so its codes could be stolen; ask its operator",
-			a, hostOf(b.p.bind()))
+			a, oauth.HostOf(b.p.Binding()))
 	}
 	defer e.listener.hold()()
 	if b.to, err = e.redirectFor(ctx, srv, b.opt); err != nil {
 		return nil, err
 	}
-	if b.client, err = e.identify(ctx, b.web, b.p, oauthOf(srv), &b.to, b.opt.FreshClient); err != nil {
+	if b.client, err = e.identify(ctx, b.web, b.p, oauth.SettingsOf(srv), &b.to, b.opt.FreshClient); err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", a, err)
 	}
 	p, err := e.newPending(b)
@@ -140,24 +141,24 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 func (e *Engine) newPending(b *begun) (*pending, error) {
 	p := b.record(FlowCode)
 	verifier := oauth2.GenerateVerifier()
-	p.Verifier = keep(verifier)
-	key, err := p.dpop(oauthOf(b.srv))
+	p.Verifier = oauth.NewStoredSecret(verifier)
+	key, err := p.dpop(oauth.SettingsOf(b.srv))
 	if err != nil {
 		return nil, err
 	}
 	request := b.authorizeRequest()
-	request.state, request.verifier, request.key = p.State.Reveal(), verifier, key
-	address, err := b.p.authorizeURL(request)
+	request.State, request.Verifier, request.Key = p.State.Reveal(), verifier, key
+	address, err := b.p.AuthorizeURL(request)
 	if err != nil {
 		return nil, err
 	}
-	p.AuthorizeURL = keep(address)
+	p.AuthorizeURL = oauth.NewStoredSecret(address)
 	return p, nil
 }
 
 // authorizeRequest is the part of the request that does not change from login to login.
-func (b *begun) authorizeRequest() authorizeRequest {
-	return authorizeRequest{client: b.client.ID, redirect: b.to.uri, scopes: b.scopes}
+func (b *begun) authorizeRequest() oauth.AuthorizeRequest {
+	return oauth.AuthorizeRequest{ClientID: b.client.ID, Redirect: b.to.URI, Scopes: b.scopes}
 }
 
 // record is what pending logins of all flows have in common.
@@ -165,41 +166,41 @@ func (b *begun) record(flow Flow) *pending {
 	now := time.Now()
 	return &pending{
 		Principal: b.a.principal(), Server: b.a.Server, Label: b.a.Label, ServerURL: b.srv.URL, Flow: flow,
-		State: keep(newState()), RedirectURI: b.to.uri, Requested: b.scopes, Resource: b.p.resource, Audience: b.p.audience,
-		Issuer: b.p.issuer, IssParameter: b.p.meta.IssParameter, TokenEndpoint: b.p.meta.TokenEndpoint,
-		RevocationEndpoint: b.p.meta.RevocationEndpoint, Client: b.client, Bind: b.p.bind(), Group: b.to.group(),
-		Bounds: b.p.bounds, Had: b.had, Created: now, Expires: now.Add(pendingLife), Where: b.opt.Where,
+		State: oauth.NewStoredSecret(newState()), RedirectURI: b.to.URI, Requested: b.scopes, Resource: b.p.Resource, Audience: b.p.Audience,
+		Issuer: b.p.Issuer, IssParameter: b.p.Metadata.IssParameter, TokenEndpoint: b.p.Metadata.TokenEndpoint,
+		RevocationEndpoint: b.p.Metadata.RevocationEndpoint, Client: b.client, Bind: b.p.Binding(), Group: b.to.Group(),
+		Bounds: b.p.Bounds, Had: b.had, Created: now, Expires: now.Add(pendingLife), Where: b.opt.Where,
 	}
 }
 
 // dpop makes the key that the tokens will be bound to, where that is asked for.
-func (p *pending) dpop(o config.OAuth) (*dpopKey, error) {
+func (p *pending) dpop(o config.OAuth) (*oauth.DPoPKey, error) {
 	if !o.DPoP {
 		return nil, nil
 	}
-	key, text, err := newDPoPKey()
-	p.DPoP = kept{text}
+	key, text, err := oauth.NewDPoPKey()
+	p.DPoP = oauth.StoredSecret{Secret: text}
 	return key, err
 }
 
 // redirectFor decides where the answer comes back to, and begins to listen there
 // if this process is to take it.
-func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (redirect, error) {
+func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (oauth.Redirect, error) {
 	to, ok := fixedRedirect(srv, opt)
 	if !ok && opt.Loopback != "" {
-		return redirect{uri: opt.Loopback, class: classLoopback}, nil
+		return oauth.Redirect{URI: opt.Loopback, Class: oauth.ClassLoopback}, nil
 	}
 	if !ok {
 		address, err := e.loopbackAddress(ctx, opt.Listen)
-		return redirect{uri: address, class: classLoopback}, err
+		return oauth.Redirect{URI: address, Class: oauth.ClassLoopback}, err
 	}
-	u, err := url.Parse(to.uri)
+	u, err := url.Parse(to.URI)
 	if err != nil || u.Host == "" || u.Fragment != "" {
-		return redirect{}, errors.New("oauth.redirectUri is not an absolute address without fragment")
+		return oauth.Redirect{}, errors.New("oauth.redirectUri is not an absolute address without fragment")
 	}
-	if opt.Listen && to.class == classFixed {
+	if opt.Listen && to.Class == oauth.ClassFixed {
 		if err := e.listener.listenOn(u, e.listenerMemory(ctx).ID); err != nil {
-			return redirect{}, err
+			return oauth.Redirect{}, err
 		}
 	}
 	return to, nil
@@ -207,9 +208,9 @@ func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOp
 
 // fixedRedirect is the redirect address that does not depend on the process, if
 // there is one.
-func fixedRedirect(srv config.Server, opt LoginOptions) (redirect, bool) {
-	if fixed := cmp.Or(opt.Redirect, oauthOf(srv).RedirectURI); fixed != "" {
-		return redirect{uri: fixed, class: classFixed}, true
+func fixedRedirect(srv config.Server, opt LoginOptions) (oauth.Redirect, bool) {
+	if fixed := cmp.Or(opt.Redirect, oauth.SettingsOf(srv).RedirectURI); fixed != "" {
+		return oauth.Redirect{URI: fixed, Class: oauth.ClassFixed}, true
 	}
-	return redirect{}, false
+	return oauth.Redirect{}, false
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/usher-mcp/usher/auth/oauth"
 )
 
 // CallbackHandler takes the answers of consent pages, for a gateway that serves
@@ -60,7 +62,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) (cb Callback, ok bool) 
 	}
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err == nil {
-		cb, err = ReadCallback(q)
+		cb, err = oauth.ReadCallback(q)
 	}
 	if err != nil {
 		writePage(w, http.StatusBadRequest, pageStray)
@@ -84,7 +86,7 @@ func (e *Engine) completeOnce(ctx context.Context, cb Callback) error {
 	if !faster || p == nil || !p.awaits(cb) {
 		return err
 	}
-	ctx, stop := context.WithTimeout(ctx, tokenTimeout)
+	ctx, stop := context.WithTimeout(ctx, oauth.TokenTimeout)
 	defer stop()
 	if _, ended := e.await(ctx, p); ctx.Err() == nil {
 		return ended

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+
+	"github.com/usher-mcp/usher/auth/oauth"
 )
 
 // Catcher takes the answers of consent pages on the machine where the browser is,
@@ -62,7 +64,7 @@ func (c *Catcher) ListenOn(address string) error {
 
 func loopbackURL(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || !loopbackName(u.Hostname()) || u.Fragment != "" || u.RawQuery != "" {
+	if err != nil || u.Scheme != "http" || !oauth.IsLoopback(u.Hostname()) || u.Fragment != "" || u.RawQuery != "" {
 		return nil, errors.New("it is no http address of the loopback interface")
 	}
 	return u, nil

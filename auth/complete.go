@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -35,7 +36,7 @@ type Login struct {
 }
 
 func (g *grant) login(a Account) *Login {
-	lacks := missing(g.Requested, g.Scopes)
+	lacks := oauth.MissingScopes(g.Requested, g.Scopes)
 	if g.renewable() {
 		// Providers list it seldom, but this is what it was asked for.
 		lacks = slices.DeleteFunc(lacks, func(s string) bool { return s == "offline_access" })
@@ -58,7 +59,7 @@ func (p *pending) checkIssuer(cb Callback) error {
 		if p.atEndpoint(cb.Iss) {
 			return nil
 		}
-		return fmt.Errorf("%w: it names %q; if that is right, set oauth.issuer to it", ErrIssuer, clean(cb.Iss, 200))
+		return fmt.Errorf("%w: it names %q; if that is right, set oauth.issuer to it", ErrIssuer, oauth.Clean(cb.Iss, 200))
 	case cb.HasIss && cb.Iss != p.Issuer:
 		return ErrIssuer
 	case !cb.HasIss && p.IssParameter:
@@ -74,7 +75,7 @@ func (p *pending) atEndpoint(iss string) bool {
 		return false
 	}
 	for _, endpoint := range []string{p.AuthorizeURL.Reveal(), p.TokenEndpoint} {
-		if e, err := url.Parse(endpoint); err == nil && origin(e) == origin(u) {
+		if e, err := url.Parse(endpoint); err == nil && oauth.Origin(e) == oauth.Origin(u) {
 			return true
 		}
 	}
@@ -149,7 +150,7 @@ func (e *Engine) finish(ctx context.Context, p *pending, cb Callback) (*Login, e
 	if err := e.store.Ready(ctx, grantRoom); err != nil {
 		return nil, &UnavailableError{Account: a, Reason: "the login cannot be stored", Err: err}
 	}
-	key, err := loadDPoPKey(p.DPoP.Secret)
+	key, err := oauth.LoadDPoPKey(p.DPoP.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("login to %s: %w", a, err)
 	}
@@ -161,10 +162,10 @@ func (e *Engine) finish(ctx context.Context, p *pending, cb Callback) (*Login, e
 		form.Set("resource", p.Resource)
 	}
 	w := e.web(p.Bounds)
-	defer w.close()
-	answer, err := w.post(ctx, tokenCall{endpoint: p.TokenEndpoint, form: form, client: p.Client, proof: key})
+	defer w.Close()
+	answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: p.TokenEndpoint, Form: form, Credentials: p.Client, DPoP: key})
 	if err != nil {
-		if refusedWith(err, "invalid_client", "unauthorized_client") {
+		if oauth.RefusedWith(err, "invalid_client", "unauthorized_client") {
 			e.forgetClient(ctx, p.Bind, p.Group, p.Client)
 		}
 		return nil, fmt.Errorf("login to %s: trade the code: %w", a, withTargetHint(err, a, p.Resource))
@@ -173,7 +174,7 @@ func (e *Engine) finish(ctx context.Context, p *pending, cb Callback) (*Login, e
 }
 
 // storeGrant makes the answer durable before anybody uses it.
-func (e *Engine) storeGrant(ctx context.Context, p *pending, answer *tokenAnswer) (*Login, error) {
+func (e *Engine) storeGrant(ctx context.Context, p *pending, answer *oauth.TokenResponse) (*Login, error) {
 	a := p.account()
 	g := &grant{
 		Flow: p.Flow, ServerURL: p.ServerURL, Issuer: p.Issuer, TokenEndpoint: p.TokenEndpoint, RevocationEndpoint: p.RevocationEndpoint,
@@ -195,11 +196,11 @@ func (e *Engine) storeGrant(ctx context.Context, p *pending, answer *tokenAnswer
 }
 
 // bound refuses tokens that anybody could use where bound ones were asked for.
-func bound(g *grant, answer *tokenAnswer) error {
-	if !g.DPoP.IsZero() && answer.typ != "DPoP" {
+func bound(g *grant, answer *oauth.TokenResponse) error {
+	if !g.DPoP.IsZero() && answer.Type != "DPoP" {
 		return fmt.Errorf("%w: it issued a token that is not bound to our key; turn oauth.dpop off if it does not support DPoP", ErrRefused)
 	}
-	if g.DPoP.IsZero() && answer.typ != "Bearer" {
+	if g.DPoP.IsZero() && answer.Type != "Bearer" {
 		return fmt.Errorf("%w: it issued a token of a type that was not asked for", ErrRefused)
 	}
 	return nil
@@ -232,8 +233,8 @@ func (e *Engine) persist(ctx context.Context, write func(context.Context) error)
 // denied turns the server's refusal into an error, and learns from it.
 func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
 	a := p.account()
-	d := &DeniedError{Account: a, Code: "an error", Words: describe(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.command())}
-	if codeShape().MatchString(cb.Error) {
+	d := &DeniedError{Account: a, Code: "an error", Words: oauth.CleanDescription(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.command())}
+	if oauth.ValidErrorCode(cb.Error) {
 		d.Code = cb.Error
 	}
 	switch cb.Error {
@@ -253,12 +254,12 @@ func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
 // parameter, and what that means.
 func targetHint(a Account, resource string) string {
 	return fmt.Sprintf(`the provider does not issue tokens for %s. Check that %s is really its server. If it is, set "oauth": {"resource": "omit"} (or the URI that the provider documents) for this server; with "omit" the server gets a token that is not restricted to it`,
-		clean(resource, 200), clean(a.Server, 100))
+		oauth.Clean(resource, 200), oauth.Clean(a.Server, 100))
 }
 
 // withTargetHint adds targetHint to a refusal of the resource parameter.
 func withTargetHint(err error, a Account, resource string) error {
-	if resource == "" || !refusedWith(err, "invalid_target") {
+	if resource == "" || !oauth.RefusedWith(err, "invalid_target") {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, targetHint(a, resource))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -55,21 +56,21 @@ func (e *Engine) BeginDevice(ctx context.Context, a Account, srv config.Server, 
 	if err != nil {
 		return nil, err
 	}
-	defer b.web.close()
-	if b.p.meta.DeviceEndpoint == "" {
+	defer b.web.Close()
+	if b.p.Metadata.DeviceEndpoint == "" {
 		return nil, fmt.Errorf("log in to %s with a device code: %w: the authorization server %s has no device_authorization_endpoint; log in with a browser or by paste-back",
-			a, ErrNoFlow, hostOf(b.p.bind()))
+			a, ErrNoFlow, oauth.HostOf(b.p.Binding()))
 	}
 	if b.to, err = e.redirectFor(ctx, srv, LoginOptions{Redirect: b.opt.Redirect}); err != nil {
 		return nil, err
 	}
 	p, err := e.askDevice(ctx, b, b.opt.FreshClient)
-	if refusedWith(err, "invalid_client") && b.client.Source == SourceDynamic {
+	if oauth.RefusedWith(err, "invalid_client") && b.client.Source == oauth.SourceDynamic {
 		// The server has forgotten the client: register once more.
 		p, err = e.askDevice(ctx, b, true)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("log in to %s with a device code: %w", a, withTargetHint(err, a, b.p.resource))
+		return nil, fmt.Errorf("log in to %s with a device code: %w", a, withTargetHint(err, a, b.p.Resource))
 	}
 	if err := e.countStep(ctx, a, b.step); err != nil {
 		return nil, err
@@ -87,18 +88,18 @@ func (e *Engine) BeginDevice(ctx context.Context, a Account, srv config.Server, 
 // askDevice gets a code from the server.
 func (e *Engine) askDevice(ctx context.Context, b *begun, fresh bool) (*pending, error) {
 	var err error
-	if b.client, err = e.identify(ctx, b.web, b.p, oauthOf(b.srv), &b.to, fresh); err != nil {
+	if b.client, err = e.identify(ctx, b.web, b.p, oauth.SettingsOf(b.srv), &b.to, fresh); err != nil {
 		return nil, err
 	}
 	p := b.record(FlowDevice)
-	if _, err := p.dpop(oauthOf(b.srv)); err != nil {
+	if _, err := p.dpop(oauth.SettingsOf(b.srv)); err != nil {
 		return nil, err
 	}
-	if p.Device, err = b.web.authorizeDevice(ctx, b.p, b.client, b.scopes); err != nil {
+	if p.Device, err = b.web.AuthorizeDevice(ctx, b.p, b.client, b.scopes); err != nil {
 		return nil, err
 	}
-	if p.Device.life > 0 {
-		p.Expires = p.Created.Add(p.Device.life)
+	if p.Device.Life > 0 {
+		p.Expires = p.Created.Add(p.Device.Life)
 	}
 	return p, nil
 }
@@ -151,7 +152,7 @@ func (e *Engine) PollDevice(ctx context.Context, state string) (*Login, error) {
 func (e *Engine) pollUntil(ctx context.Context, p *pending) (*Login, error) {
 	a, interval := p.account(), p.Device.Interval
 	w := e.web(p.Bounds)
-	defer w.close()
+	defer w.Close()
 	for {
 		timer := time.NewTimer(interval)
 		select {
@@ -171,8 +172,8 @@ func (e *Engine) pollUntil(ctx context.Context, p *pending) (*Login, error) {
 		switch {
 		case err == nil:
 			return login, nil
-		case refusedWith(err, "authorization_pending"):
-		case refusedWith(err, "slow_down"):
+		case oauth.RefusedWith(err, "authorization_pending"):
+		case oauth.RefusedWith(err, "slow_down"):
 			interval += slowDown
 		case errors.Is(err, ErrUnavailable):
 			var te *TokenError
@@ -188,20 +189,20 @@ func (e *Engine) pollUntil(ctx context.Context, p *pending) (*Login, error) {
 }
 
 // pollOnce asks once. A yes is stored even if the caller has gone.
-func (e *Engine) pollOnce(ctx context.Context, w *web, p *pending) (*Login, error) {
+func (e *Engine) pollOnce(ctx context.Context, w *oauth.Client, p *pending) (*Login, error) {
 	if err := e.store.Ready(ctx, grantRoom); err != nil {
 		return nil, &UnavailableError{Account: p.account(), Reason: "the login cannot be stored", Err: err}
 	}
-	key, err := loadDPoPKey(p.DPoP.Secret)
+	key, err := oauth.LoadDPoPKey(p.DPoP.Secret)
 	if err != nil {
 		return nil, err
 	}
-	form := url.Values{"grant_type": {grantDevice}, "device_code": {p.Device.Code.Reveal()}}
+	form := url.Values{"grant_type": {oauth.GrantTypeDevice}, "device_code": {p.Device.Code.Reveal()}}
 	if p.Resource != "" {
 		form.Set("resource", p.Resource)
 	}
 	return detached(ctx, e, completeLimit, func(ctx context.Context) (*Login, error) {
-		answer, err := w.post(ctx, tokenCall{endpoint: p.TokenEndpoint, form: form, client: p.Client, proof: key})
+		answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: p.TokenEndpoint, Form: form, Credentials: p.Client, DPoP: key})
 		if err != nil {
 			return nil, err
 		}
@@ -217,9 +218,9 @@ func (e *Engine) pollOnce(ctx context.Context, w *web, p *pending) (*Login, erro
 // pollError puts the end of a device login into words.
 func pollError(a Account, err error) error {
 	switch {
-	case refusedWith(err, "access_denied"):
+	case oauth.RefusedWith(err, "access_denied"):
 		return &DeniedError{Account: a, Code: "access_denied", Hint: fmt.Sprintf("run `%s --device` to try again", a.command())}
-	case refusedWith(err, "expired_token"):
+	case oauth.RefusedWith(err, "expired_token"):
 		return fmt.Errorf("login to %s: %w; run `%s --device` for a new code", a, ErrExpired, a.command())
 	}
 	return fmt.Errorf("login to %s with a device code: %w", a, err)

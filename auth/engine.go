@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/internal/limit"
@@ -48,7 +49,7 @@ type Engine struct {
 	log      *slog.Logger
 	flights  singleflight.Group
 	tokens   tokenBook
-	nonces   nonceBook
+	nonces   oauth.Nonces
 	grants   grantCache
 	stocks   stockBook
 	listener listener
@@ -162,7 +163,7 @@ func (e *Engine) tell(a Account, change string, expires time.Time, reason string
 	case event.GrantStored:
 		e.log.Info("logged in", a.attrs()...)
 	case event.GrantLost:
-		e.log.Warn("the login was lost", append(a.attrs(), "reason", clean(reason, loggedReason))...)
+		e.log.Warn("the login was lost", append(a.attrs(), "reason", oauth.Clean(reason, loggedReason))...)
 	case event.GrantRemoved:
 		e.log.Info("logged out", a.attrs()...)
 	}
@@ -184,7 +185,7 @@ func (e *Engine) loginFailed(a Account, err error) {
 	if errors.Is(err, ErrDenied) {
 		what = "the login was denied"
 	}
-	e.log.Warn(what, append(a.attrs(), "reason", clean(err.Error(), loggedReason))...)
+	e.log.Warn(what, append(a.attrs(), "reason", oauth.Clean(err.Error(), loggedReason))...)
 }
 
 // attrs name the account in a log line.
@@ -200,8 +201,8 @@ func (a Account) attrs() []any {
 }
 
 // boundsOf are the bounds of logins to a server.
-func (e *Engine) boundsOf(ctx context.Context, srv config.Server) bounds {
-	b := boundsOf(srv)
+func (e *Engine) boundsOf(ctx context.Context, srv config.Server) oauth.Bounds {
+	b := oauth.BoundsOf(srv)
 	b.Public = e.opt.PublicOnly != nil && e.opt.PublicOnly(ctx, srv)
 	if e.opt.DiscoveryHosts != nil {
 		b.Hosts = e.opt.DiscoveryHosts()
@@ -210,6 +211,6 @@ func (e *Engine) boundsOf(ctx context.Context, srv config.Server) bounds {
 }
 
 // web returns a client for requests within bounds. The caller closes it.
-func (e *Engine) web(b bounds) *web {
-	return newWeb(b, webOptions{RoundTripper: e.opt.RoundTripper, TLS: e.opt.TLS, Nonces: &e.nonces})
+func (e *Engine) web(b oauth.Bounds) *oauth.Client {
+	return oauth.NewClient(b, oauth.ClientOptions{RoundTripper: e.opt.RoundTripper, TLS: e.opt.TLS, Nonces: &e.nonces})
 }

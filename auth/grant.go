@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -22,25 +23,25 @@ type grant struct {
 	Flow       Flow   `json:"flow"`
 	ServerURL  string `json:"server_url"`
 
-	Issuer             string `json:"issuer,omitempty"`
-	TokenEndpoint      string `json:"token_endpoint"`
-	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
-	Client             client `json:"client"`
+	Issuer             string            `json:"issuer,omitempty"`
+	TokenEndpoint      string            `json:"token_endpoint"`
+	RevocationEndpoint string            `json:"revocation_endpoint,omitempty"`
+	Client             oauth.Credentials `json:"client"`
 	// Bind and Group are what the client is registered under, if it is.
-	Bind   string `json:"bind,omitempty"`
-	Group  string `json:"group,omitempty"`
-	Bounds bounds `json:"bounds,omitzero"`
+	Bind   string       `json:"bind,omitempty"`
+	Group  string       `json:"group,omitempty"`
+	Bounds oauth.Bounds `json:"bounds,omitzero"`
 
 	Resource  string   `json:"resource,omitempty"`
 	Audience  string   `json:"audience,omitempty"`
 	Requested []string `json:"requested_scopes,omitempty"`
 	Scopes    []string `json:"scopes,omitempty"`
 
-	Access   kept      `json:"access_token"`
-	Refresh  kept      `json:"refresh_token,omitzero"`
-	Type     string    `json:"token_type"`
-	DPoP     kept      `json:"dpop_key,omitzero"`
-	Obtained time.Time `json:"obtained"`
+	Access   oauth.StoredSecret `json:"access_token"`
+	Refresh  oauth.StoredSecret `json:"refresh_token,omitzero"`
+	Type     string             `json:"token_type"`
+	DPoP     oauth.StoredSecret `json:"dpop_key,omitzero"`
+	Obtained time.Time          `json:"obtained"`
 	// Expires is zero when it is not known: the token is used until it is refused.
 	Expires time.Time                  `json:"expires,omitzero"`
 	Extra   map[string]json.RawMessage `json:"extra,omitempty"`
@@ -65,24 +66,24 @@ func (g grant) LogValue() slog.Value {
 
 // take puts the tokens of an answer into the grant. A refresh token that the answer
 // does not replace stays good.
-func (g *grant) take(a *tokenAnswer) {
+func (g *grant) take(a *oauth.TokenResponse) {
 	g.Obtained = time.Now().Round(0) // by the clock on the wall: tokens grow old while a machine sleeps
-	g.Access, g.Type, g.Ended = kept{a.access}, a.typ, nil
-	if !a.refresh.IsZero() {
-		g.Refresh = kept{a.refresh}
+	g.Access, g.Type, g.Ended = oauth.StoredSecret{Secret: a.Access}, a.Type, nil
+	if !a.Refresh.IsZero() {
+		g.Refresh = oauth.StoredSecret{Secret: a.Refresh}
 	}
 	g.Expires = time.Time{}
-	if a.life > 0 {
-		g.Expires = g.Obtained.Add(a.life)
+	if a.Life > 0 {
+		g.Expires = g.Obtained.Add(a.Life)
 	}
 	switch {
-	case a.scopes != nil:
-		g.Scopes = a.scopes
+	case a.Scopes != nil:
+		g.Scopes = a.Scopes
 	case g.Scopes == nil:
 		g.Scopes = g.Requested // RFC 6749, section 5.1: left out when they are the same
 	}
-	if len(a.extra) > 0 {
-		g.Extra = a.extra
+	if len(a.Extra) > 0 {
+		g.Extra = a.Extra
 	}
 }
 
@@ -97,10 +98,10 @@ func (g *grant) suits(serverURL string) error {
 		return errors.New("the server's address cannot be read")
 	}
 	then, err := url.Parse(g.ServerURL)
-	if err != nil || origin(then) != origin(now) {
-		return fmt.Errorf("the login was for %s and the server is now at %s", hostOf(g.ServerURL), hostOf(serverURL))
+	if err != nil || oauth.Origin(then) != oauth.Origin(now) {
+		return fmt.Errorf("the login was for %s and the server is now at %s", oauth.HostOf(g.ServerURL), oauth.HostOf(serverURL))
 	}
-	if canonical(then) == canonical(now) || g.Resource != "" && covers(g.Resource, now) == nil {
+	if oauth.CanonicalResource(then) == oauth.CanonicalResource(now) || g.Resource != "" && oauth.ResourceCovers(g.Resource, now) == nil {
 		return nil
 	}
 	return errors.New("the login was for another path of this host")
@@ -110,7 +111,7 @@ func (g *grant) suits(serverURL string) error {
 // nothing in the definition of this one says that it may get such a token. Older
 // versions asked for one when a provider refused the resource parameter.
 func (g *grant) unrestricted(srv *config.Server) bool {
-	return g.Resource == "" && resourceChoice(oauthOf(*srv), g.Issuer) != resourceOmit
+	return g.Resource == "" && oauth.ResourceChoice(oauth.SettingsOf(*srv), g.Issuer) != oauth.ResourceOmit
 }
 
 // loadGrant reads an account's grant from the store; nil when there is none.

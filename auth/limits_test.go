@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
@@ -24,7 +25,7 @@ func (w *world) fillPending(n int, principal func(i int) string) {
 	w.t.Helper()
 	for i := range n {
 		now := time.Now().Add(time.Duration(i-n) * time.Microsecond)
-		p := &pending{Principal: principal(i), Server: "other", Label: fmt.Sprint(i), Flow: FlowCode, State: keep(newState()), Created: now, Expires: now.Add(pendingLife)}
+		p := &pending{Principal: principal(i), Server: "other", Label: fmt.Sprint(i), Flow: FlowCode, State: oauth.NewStoredSecret(newState()), Created: now, Expires: now.Add(pendingLife)}
 		if err := w.e.putPending(w.t.Context(), p); err != nil {
 			w.t.Fatal(err)
 		}
@@ -136,12 +137,6 @@ func TestTooManyScopes(t *testing.T) {
 	w.login()
 	err := w.e.Refused(t.Context(), w.a, w.srv, Challenge{Status: http.StatusForbidden, Error: "insufficient_scope", Scope: strings.Join(many, " "), Operation: "x"})
 	wantErr(t, err, ErrStepUp)
-	if got := readScopes([]byte(`"` + strings.Join(many, " ") + `"`)); got != nil {
-		t.Errorf("%d scopes of an answer are kept", len(got))
-	}
-	if got := union(many, many); len(got) != len(many) || len(missing(got, many)) != 0 {
-		t.Errorf("%d scopes", len(got))
-	}
 }
 
 // Documents and answers that are too large are refused.
@@ -159,33 +154,12 @@ func TestDocumentTooLarge(t *testing.T) {
 	}
 }
 
-// Tokens and clients that are too large are not kept, nor are large other members.
-func TestTokensTooLarge(t *testing.T) {
-	big := strings.Repeat("x", limit.IssuedTokenBytes+1)
-	read := func(body string) (*tokenAnswer, error) {
-		resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Request: httptest.NewRequest("POST", "https://as.example/token", nil)}
-		return readAnswer(resp, []byte(body), nil)
-	}
-	if _, err := read(`{"access_token":"` + big + `","token_type":"Bearer"}`); err == nil {
-		t.Error("a large access token is taken")
-	}
-	a, err := read(`{"access_token":"a","refresh_token":"` + big + `","token_type":"Bearer","more":"` + big + `"}`)
-	if err != nil || !a.refresh.IsZero() || len(a.extra) != 0 {
-		t.Errorf("kept: %v, %d members, %v", !a.refresh.IsZero(), len(a.extra), err)
-	}
-	resp := &http.Response{StatusCode: 201, Header: http.Header{}, Request: httptest.NewRequest("POST", "https://as.example/register", nil)}
-	p := &provider{server: mustURL(t, mcpURL), meta: &serverMetadata{}}
-	if _, err := readRegistration(resp, []byte(`{"client_id":"`+big+`"}`), p, redirect{}); err == nil {
-		t.Error("a large client id is taken")
-	}
-}
-
 // A server that names another authorization server each time does not fill the store
 // with client registrations: the oldest that nobody uses goes.
 func TestRegistrationsAreBounded(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	for i := range limit.Registrations {
-		r := Registration{Client: client{ID: "c"}, Issuer: fmt.Sprint("https://as", i, ".example"), Group: classLoopback, Created: time.Unix(int64(i), 0)}
+		r := oauth.Registration{Client: oauth.Credentials{ID: "c"}, Issuer: fmt.Sprint("https://as", i, ".example"), Group: oauth.ClassLoopback, Created: time.Unix(int64(i), 0)}
 		data := mustJSON(t, r)
 		if _, err := w.store.Put(t.Context(), registrationKey(r.Issuer, r.Group), data, 0); err != nil {
 			t.Fatal(err)
@@ -247,9 +221,9 @@ func TestOutcomesAreBounded(t *testing.T) {
 func TestCallbackTooLong(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	for name, most := range map[string]int{"state": limit.LoginState, "error": limit.LoginState, "code": limit.LoginCode, "iss": limit.LoginCode, "error_description": limit.LoginCode} {
-		_, err := ReadCallback(url.Values{name: {strings.Repeat("x", most+1)}})
+		_, err := oauth.ReadCallback(url.Values{name: {strings.Repeat("x", most+1)}})
 		wantErr(t, err, ErrBadPaste, name)
-		if _, err := ReadCallback(url.Values{name: {strings.Repeat("x", most)}}); err != nil {
+		if _, err := oauth.ReadCallback(url.Values{name: {strings.Repeat("x", most)}}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

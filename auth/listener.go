@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -180,10 +181,10 @@ func openLoopback(port int) (net.Listener, string, error) {
 // listenOn makes sure that a configured redirect address is answered: by this
 // process, or by another one that shares the store and holds the port already.
 func (l *listener) listenOn(u *url.URL, id string) error {
-	if u.Scheme != "http" || !loopbackName(u.Hostname()) {
+	if u.Scheme != "http" || !oauth.IsLoopback(u.Hostname()) {
 		return nil // not ours to answer: pasted, or served by a gateway
 	}
-	port, path := portOf(u), u.Path
+	port, path := oauth.PortOf(u), u.Path
 	if path == "" {
 		path = "/"
 	}
@@ -288,7 +289,7 @@ func ownHost(hostport, port string) bool {
 	if err != nil {
 		host, p = hostport, "80"
 	}
-	return p == port && loopbackName(host)
+	return p == port && oauth.IsLoopback(host)
 }
 
 // close ends it for good.

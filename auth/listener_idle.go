@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -67,7 +68,7 @@ func (e *Engine) anyWaitsAt(ctx context.Context, ports map[string]bool) bool {
 		if err != nil || p.Flow != FlowCode || !time.Now().Before(p.Expires) {
 			continue
 		}
-		if u, err := url.Parse(p.RedirectURI); err == nil && loopbackName(u.Hostname()) && ports[portOf(u)] {
+		if u, err := url.Parse(p.RedirectURI); err == nil && oauth.IsLoopback(u.Hostname()) && ports[oauth.PortOf(u)] {
 			return true
 		}
 	}

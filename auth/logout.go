@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -47,10 +48,10 @@ func (e *Engine) logout(ctx context.Context, a Account) (*Logout, error) {
 	}
 	if g != nil && g.RevocationEndpoint != "" && g.Ended == nil {
 		w := e.web(g.Bounds)
-		defer w.close()
-		out.Revoked, err = w.revoke(ctx, g.RevocationEndpoint, g.Client, g.Access, g.Refresh)
+		defer w.Close()
+		out.Revoked, err = w.Revoke(ctx, g.RevocationEndpoint, g.Client, g.Access, g.Refresh)
 		if err != nil {
-			out.Problems = append(out.Problems, fmt.Errorf("revoke the login at %s: %w", hostOf(g.RevocationEndpoint), err))
+			out.Problems = append(out.Problems, fmt.Errorf("revoke the login at %s: %w", oauth.HostOf(g.RevocationEndpoint), err))
 		}
 	}
 	_, err = e.store.Take(ctx, a.key(vault.KindGrant))
@@ -82,7 +83,7 @@ func (e *Engine) forgetAccount(ctx context.Context, a Account) {
 
 // removeClient deletes the registration a grant was made with if it was the last.
 func (e *Engine) removeClient(ctx context.Context, g *grant, out *Logout) error {
-	if g.Client.Source != SourceDynamic {
+	if g.Client.Source != oauth.SourceDynamic {
 		return nil
 	}
 	used, err := e.clientsInUse(ctx)
@@ -106,8 +107,8 @@ func (e *Engine) removeClient(ctx context.Context, g *grant, out *Logout) error 
 // deregister deletes a registration at its server, where that is offered.
 func (e *Engine) deregister(ctx context.Context, r *registration) error {
 	w := e.web(r.Bounds)
-	defer w.close()
-	return w.deregister(ctx, &r.Registration)
+	defer w.Close()
+	return w.Deregister(ctx, &r.Registration)
 }
 
 // clientUse names a client at one authorization server.

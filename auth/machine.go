@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 )
 
 // machineFlow is the configured flow if it needs no person, else "".
 func machineFlow(srv config.Server) Flow {
-	switch g := oauthOf(srv).Grant; g {
+	switch g := oauth.SettingsOf(srv).Grant; g {
 	case config.GrantClientCredentials:
 		return FlowClientCredentials
 	case config.GrantJWTBearer:
@@ -44,17 +45,17 @@ func (e *Engine) Machine(ctx context.Context, a Account, srv config.Server, opti
 
 // obtain asks for a token as the configuration says. It sends one request to the
 // token endpoint and does not repeat it.
-func (e *Engine) obtain(ctx context.Context, a Account, srv config.Server, c *Challenge) (*grant, *tokenAnswer, error) {
+func (e *Engine) obtain(ctx context.Context, a Account, srv config.Server, c *Challenge) (*grant, *oauth.TokenResponse, error) {
 	e.count.asked.Add(1)
 	flow := machineFlow(srv)
 	b, err := e.prepare(ctx, a, srv, &LoginOptions{Challenge: c})
 	if err != nil {
 		return nil, nil, err
 	}
-	defer b.web.close()
-	o := oauthOf(srv)
+	defer b.web.Close()
+	o := oauth.SettingsOf(srv)
 	var ok bool
-	if b.client, ok, err = chosenClient(b.p, o); err != nil {
+	if b.client, ok, err = oauth.ConfiguredClient(b.p, o); err != nil {
 		return nil, nil, err
 	}
 	if !ok && flow != FlowJWTBearer {
@@ -65,11 +66,11 @@ func (e *Engine) obtain(ctx context.Context, a Account, srv config.Server, c *Ch
 	if err != nil {
 		return nil, nil, err
 	}
-	form, err := b.web.machineForm(ctx, b.p, o, b.scopes)
+	form, err := b.web.MachineForm(ctx, b.p, o, b.scopes)
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := b.web.post(ctx, tokenCall{endpoint: p.TokenEndpoint, form: form, client: b.client, proof: key})
+	answer, err := b.web.RequestToken(ctx, oauth.TokenRequest{Endpoint: p.TokenEndpoint, Form: form, Credentials: b.client, DPoP: key})
 	if err != nil {
 		return nil, nil, withTargetHint(err, a, p.Resource)
 	}
@@ -83,7 +84,7 @@ func (e *Engine) obtain(ctx context.Context, a Account, srv config.Server, c *Ch
 // assertionPrint tells assertions apart without keeping them: one that was refused
 // is not sent again.
 func assertionPrint(srv config.Server) string {
-	o := oauthOf(srv)
+	o := oauth.SettingsOf(srv)
 	text := o.Assertion
 	if o.IDP != nil {
 		text += "\n" + o.IDP.IDToken

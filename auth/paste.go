@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/usher-mcp/usher/auth/oauth"
 )
 
 // Paste finishes a login with pasted text. State is that of the login the person is
@@ -19,7 +21,7 @@ func (e *Engine) Paste(ctx context.Context, state, text string) (*Login, error) 
 // all before the code is exchanged. A login that is not allowed is as unknown as one
 // that does not exist. Nil allows all.
 func (e *Engine) PasteFor(ctx context.Context, state, text string, allowed func(Account) bool) (*Login, error) {
-	got, err := ParsePaste(text)
+	got, err := oauth.ParsePaste(text)
 	if err != nil {
 		return nil, err
 	}
@@ -47,5 +49,5 @@ func (e *Engine) PasteFor(ctx context.Context, state, text string, allowed func(
 
 func sameAddress(got *url.URL, want string) bool {
 	w, err := url.Parse(want)
-	return err == nil && origin(got) == origin(w) && strings.TrimSuffix(got.Path, "/") == strings.TrimSuffix(w.Path, "/")
+	return err == nil && oauth.Origin(got) == oauth.Origin(w) && strings.TrimSuffix(got.Path, "/") == strings.TrimSuffix(w.Path, "/")
 }

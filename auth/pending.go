@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -56,34 +58,34 @@ type Pending struct {
 // found by the hash of its state, so that neither names of records nor whoever
 // reads them can answer for a person; any process that shares the store can.
 type pending struct {
-	Principal    string   `json:"principal"`
-	Server       string   `json:"server"`
-	Label        string   `json:"label,omitempty"`
-	ServerURL    string   `json:"server_url"`
-	Flow         Flow     `json:"flow"`
-	State        kept     `json:"state"`
-	Verifier     kept     `json:"verifier,omitzero"`
-	AuthorizeURL kept     `json:"authorize_url,omitzero"`
-	RedirectURI  string   `json:"redirect_uri,omitempty"`
-	Requested    []string `json:"scopes,omitempty"`
-	Resource     string   `json:"resource,omitempty"`
-	Audience     string   `json:"audience,omitempty"`
-	DPoP         kept     `json:"dpop_key,omitzero"`
+	Principal    string             `json:"principal"`
+	Server       string             `json:"server"`
+	Label        string             `json:"label,omitempty"`
+	ServerURL    string             `json:"server_url"`
+	Flow         Flow               `json:"flow"`
+	State        oauth.StoredSecret `json:"state"`
+	Verifier     oauth.StoredSecret `json:"verifier,omitzero"`
+	AuthorizeURL oauth.StoredSecret `json:"authorize_url,omitzero"`
+	RedirectURI  string             `json:"redirect_uri,omitempty"`
+	Requested    []string           `json:"scopes,omitempty"`
+	Resource     string             `json:"resource,omitempty"`
+	Audience     string             `json:"audience,omitempty"`
+	DPoP         oauth.StoredSecret `json:"dpop_key,omitzero"`
 
 	// Issuer is who must answer, and IssParameter whether it said that it would
 	// name itself.
-	Issuer             string `json:"issuer,omitempty"`
-	IssParameter       bool   `json:"iss_parameter,omitempty"`
-	TokenEndpoint      string `json:"token_endpoint"`
-	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
-	Client             client `json:"client"`
+	Issuer             string            `json:"issuer,omitempty"`
+	IssParameter       bool              `json:"iss_parameter,omitempty"`
+	TokenEndpoint      string            `json:"token_endpoint"`
+	RevocationEndpoint string            `json:"revocation_endpoint,omitempty"`
+	Client             oauth.Credentials `json:"client"`
 	// Bind and Group are what the client is registered under, if it is.
 	Bind  string `json:"bind"`
 	Group string `json:"group,omitempty"`
 
-	Bounds bounds `json:"bounds,omitzero"`
+	Bounds oauth.Bounds `json:"bounds,omitzero"`
 
-	Device *deviceRecord `json:"device,omitempty"`
+	Device *oauth.DeviceAuthorization `json:"device,omitempty"`
 
 	Had int64 `json:"had,omitempty"` // see Pending
 
@@ -118,7 +120,7 @@ func (p *pending) view() *Pending {
 func newState() string {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails
-	return b64.EncodeToString(raw)
+	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
 // stateName is the part of keys that stands for a state.
@@ -207,7 +209,7 @@ func (e *Engine) dropCovered(ctx context.Context, by *pending) {
 	recs, _ := e.store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
 	for _, rec := range recs {
 		p, err := decodePending(rec)
-		if err == nil && p.Flow == FlowCode && p.account() == by.account() && len(missing(p.Requested, by.Requested)) == 0 {
+		if err == nil && p.Flow == FlowCode && p.account() == by.account() && len(oauth.MissingScopes(p.Requested, by.Requested)) == 0 {
 			e.dropPending(ctx, p)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/usher-mcp/usher/auth/oauth"
 )
 
 // holderOf names the program that listens on a TCP port of this machine, with its
@@ -40,7 +42,7 @@ func holderOf(port string) string {
 		}
 		dir := filepath.Dir(filepath.Dir(link))
 		name, _ := os.ReadFile(filepath.Join(dir, "comm")) // the number alone says enough
-		return clean(fmt.Sprintf("%s (process %s)", bytes.TrimSpace(name), filepath.Base(dir)), 60)
+		return oauth.Clean(fmt.Sprintf("%s (process %s)", bytes.TrimSpace(name), filepath.Base(dir)), 60)
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
@@ -90,7 +91,7 @@ func (e *Engine) renewWhenFirst(ctx context.Context, a Account, srv config.Serve
 			return nil, err
 		}
 		if tries > proofTries || stopped > stoppedLimit || !pause(ctx, wait) {
-			return nil, &UnavailableError{Account: a, Reason: clean(err.Error(), 300), RetryAfter: time.Second, Err: err}
+			return nil, &UnavailableError{Account: a, Reason: oauth.Clean(err.Error(), 300), RetryAfter: time.Second, Err: err}
 		}
 	}
 }
@@ -196,9 +197,9 @@ func (e *Engine) ask(ctx context.Context, a Account, srv config.Server, g *grant
 		return e.winner(ctx, a, g)
 	case errors.Is(err, errNotFirst):
 		return nil, err
-	case refusedWith(err, "invalid_grant"):
+	case oauth.RefusedWith(err, "invalid_grant"):
 		return nil, e.endGrant(ctx, a, g, l, err)
-	case err != nil && answer != nil && !answer.refresh.IsZero():
+	case err != nil && answer != nil && !answer.Refresh.IsZero():
 		e.keepRotated(ctx, a, g, answer, l)
 		return nil, e.failed(ctx, a, srv, err)
 	case err != nil:
@@ -214,14 +215,14 @@ var errSuperseded = errors.New("the grant was changed meanwhile")
 // refresh spends the refresh token. It asks a second time in two cases only: to make
 // sure of an invalid_grant, and, soon, when the answer was lost: servers let the
 // previous token be used once more for that.
-func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease) (*tokenAnswer, error) {
+func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease) (*oauth.TokenResponse, error) {
 	b := e.boundsOf(ctx, srv)
 	b.Ports = g.Bounds.Ports
 	if g.Bounds.Port == "" {
 		b.Port = "" // written by an older version, which compared no ports
 	}
 	w := e.web(b)
-	defer w.close()
+	defer w.Close()
 	first := func(ctx context.Context) error { return e.proveFirst(ctx, a, g, l) }
 	start, lost, refusals := time.Now(), error(nil), 0
 	for {
@@ -230,19 +231,19 @@ func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *g
 		case errors.Is(err, errNotFirst) && lost != nil:
 			return nil, lost // the repeat was not sent
 		case errors.Is(err, errNotFirst) && refusals > 0:
-			return nil, &TokenError{Host: hostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed: " + err.Error(), err: err}
-		case refusedWith(err, "invalid_grant"):
+			return nil, &TokenError{Host: oauth.HostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed: " + err.Error(), Err: err}
+		case oauth.RefusedWith(err, "invalid_grant"):
 			if refusals++; refusals == 2 {
 				return nil, err
 			}
 			now, loadErr := e.loadGrant(ctx, a)
 			if loadErr != nil {
-				return nil, &TokenError{Host: hostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed while the store is out of reach", err: loadErr}
+				return nil, &TokenError{Host: oauth.HostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed while the store is out of reach", Err: loadErr}
 			}
 			if now == nil || now.Generation != g.Generation {
 				return nil, errSuperseded
 			}
-		case answerLost(err) && lost == nil && time.Since(start) < lostWindow:
+		case oauth.AnswerLost(err) && lost == nil && time.Since(start) < lostWindow:
 			lost = err
 		default:
 			return answer, err
@@ -251,9 +252,9 @@ func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *g
 }
 
 // spend sends one refresh request, to the endpoint recorded at login.
-func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant, first func(context.Context) error) (*tokenAnswer, error) {
+func (e *Engine) spend(ctx context.Context, w *oauth.Client, srv config.Server, g *grant, first func(context.Context) error) (*oauth.TokenResponse, error) {
 	e.count.asked.Add(1)
-	key, err := loadDPoPKey(g.DPoP.Secret)
+	key, err := oauth.LoadDPoPKey(g.DPoP.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +262,7 @@ func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant,
 	if g.Resource != "" {
 		form.Set("resource", g.Resource)
 	}
-	answer, err := w.post(ctx, tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.clientNow(srv), proof: key, first: first})
+	answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: g.TokenEndpoint, Form: form, Credentials: g.clientNow(srv), DPoP: key, BeforeSend: first})
 	if err == nil {
 		err = bound(g, answer)
 	}
@@ -270,21 +271,21 @@ func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant,
 
 // clientNow is the grant's client, with the secret that is configured now if it is a
 // configured client: secrets are rotated.
-func (g *grant) clientNow(srv config.Server) client {
-	c, o := g.Client, oauthOf(srv)
-	if c.Source == SourceConfigured && o.ClientID == c.ID {
+func (g *grant) clientNow(srv config.Server) oauth.Credentials {
+	c, o := g.Client, oauth.SettingsOf(srv)
+	if c.Source == oauth.SourceConfigured && o.ClientID == c.ID {
 		if o.ClientSecret != "" {
-			c.Secret = keep(o.ClientSecret)
+			c.Secret = oauth.NewStoredSecret(o.ClientSecret)
 		}
 		if o.PrivateKey != "" {
-			c.Key = keep(o.PrivateKey)
+			c.Key = oauth.NewStoredSecret(o.PrivateKey)
 		}
 	}
 	return c
 }
 
 // keepAnswer makes new tokens durable, then lets everybody use them.
-func (e *Engine) keepAnswer(ctx context.Context, a Account, g, next *grant, answer *tokenAnswer, l vault.Lease) (*grant, error) {
+func (e *Engine) keepAnswer(ctx context.Context, a Account, g, next *grant, answer *oauth.TokenResponse, l vault.Lease) (*grant, error) {
 	next.Generation = 1
 	var version int64
 	if g != nil {
@@ -366,9 +367,9 @@ func (e *Engine) endGrant(ctx context.Context, a Account, g *grant, l vault.Leas
 }
 
 // keepRotated saves a new refresh token out of an answer that is no good otherwise.
-func (e *Engine) keepRotated(ctx context.Context, a Account, g *grant, answer *tokenAnswer, l vault.Lease) {
+func (e *Engine) keepRotated(ctx context.Context, a Account, g *grant, answer *oauth.TokenResponse, l vault.Lease) {
 	next := *g
-	next.Refresh = kept{answer.refresh}
+	next.Refresh = oauth.StoredSecret{Secret: answer.Refresh}
 	if err := e.write(ctx, a, &next, g.version, l); err != nil {
 		e.log.Warn("a rotated refresh token is only in memory", "account", a.String(), "error", err)
 		e.unsaved.put(a, &next, g.version)

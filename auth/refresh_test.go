@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -26,7 +27,7 @@ func TestDue(t *testing.T) {
 		time.Hour:        55 * time.Minute,
 		24 * time.Hour:   24*time.Hour - 5*time.Minute,
 	} {
-		g := &grant{Access: keep("x"), Obtained: start, Expires: start.Add(life)}
+		g := &grant{Access: oauth.NewStoredSecret("x"), Obtained: start, Expires: start.Add(life)}
 		got := e.due(g).Sub(start)
 		if got < want || got > want+(life-want)/10 {
 			t.Errorf("a token of %v is due after %v, want %v and at most a tenth of the rest more", life, got, want)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -31,7 +32,7 @@ const (
 func (e *Engine) Refused(ctx context.Context, a Account, srv config.Server, c Challenge) error {
 	a = a.normal()
 	if u, err := url.Parse(srv.URL); err == nil {
-		e.nonces.set(u, c.Nonce)
+		e.nonces.Set(u, c.Nonce)
 	}
 	if c.Error == "use_dpop_nonce" {
 		return nil
@@ -47,7 +48,7 @@ func (e *Engine) Refused(ctx context.Context, a Account, srv config.Server, c Ch
 	if u, _ := e.unsaved.get(a); u != nil {
 		g = u.g
 	}
-	if c.insufficientScope() {
+	if c.InsufficientScope() {
 		return e.tooNarrow(ctx, a, srv, g, c)
 	}
 	if g == nil {
@@ -75,11 +76,11 @@ func (e *Engine) noGrant(ctx context.Context, a Account, srv config.Server, c Ch
 
 // tooNarrow is a refusal of a token that lacks a scope. Renewing would not widen it.
 func (e *Engine) tooNarrow(ctx context.Context, a Account, srv config.Server, g *grant, c Challenge) error {
-	if g != nil && e.isAnother(g, c) && len(missing(strings.Fields(c.Scope), g.Scopes)) == 0 {
+	if g != nil && e.isAnother(g, c) && len(oauth.MissingScopes(strings.Fields(c.Scope), g.Scopes)) == 0 {
 		return nil // a login has widened it meanwhile
 	}
 	if machineFlow(srv) != "" {
-		return &NeedsLoginError{Account: a, Reason: "the server wants the scope " + orNothing(clean(c.Scope, 200)) + "; add it to oauth.scopes", Command: "usher doctor " + a.String()}
+		return &NeedsLoginError{Account: a, Reason: "the server wants the scope " + orNothing(oauth.Clean(c.Scope, 200)) + "; add it to oauth.scopes", Command: "usher doctor " + a.String()}
 	}
 	return e.stepUp(ctx, a, g, c)
 }
@@ -107,7 +108,7 @@ func (e *Engine) badToken(ctx context.Context, a Account, srv config.Server, g *
 		return e.convict(a, g, "the authorization server issued a token and the server refuses it: it may be meant for another resource (see oauth.resource and oauth.audience), or lack a permission")
 	}
 	if to := e.movedTo(ctx, srv, g, c); to != "" {
-		return e.convict(a, g, "the server now uses the authorization server "+to+" and the login is from "+hostOf(g.Issuer))
+		return e.convict(a, g, "the server now uses the authorization server "+to+" and the login is from "+oauth.HostOf(g.Issuer))
 	}
 	if !canRenew(g, srv) {
 		return e.convict(a, g, "the token is no longer good and there is no refresh token")
@@ -125,7 +126,7 @@ func (e *Engine) convict(a Account, g *grant, reason string) error {
 // movedTo returns the new authorization server of a server that has moved away from
 // the one a grant is from, else "". Credentials never follow it there.
 func (e *Engine) movedTo(ctx context.Context, srv config.Server, g *grant, c Challenge) string {
-	o := oauthOf(srv)
+	o := oauth.SettingsOf(srv)
 	server, err := url.Parse(srv.URL)
 	if err != nil || g.Issuer == "" || o.Issuer != "" || o.MetadataURL != "" || o.Discovery.Mode == "off" || machineFlow(srv) != "" {
 		return ""
@@ -133,8 +134,8 @@ func (e *Engine) movedTo(ctx context.Context, srv config.Server, g *grant, c Cha
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	w := e.web(e.boundsOf(ctx, srv))
-	defer w.close()
-	prm, err := w.findResource(ctx, server, c)
+	defer w.Close()
+	prm, err := w.FindResourceMetadata(ctx, server, c)
 	if err != nil || prm == nil || len(prm.AuthorizationServers) == 0 {
 		return "" // not known to have moved
 	}
@@ -142,7 +143,7 @@ func (e *Engine) movedTo(ctx context.Context, srv config.Server, g *grant, c Cha
 	if slices.ContainsFunc(prm.AuthorizationServers, same) {
 		return ""
 	}
-	return hostOf(prm.AuthorizationServers[0])
+	return oauth.HostOf(prm.AuthorizationServers[0])
 }
 
 // verdictBook remembers grants that are no use although nothing says that they ended.

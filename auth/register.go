@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -14,7 +15,7 @@ import (
 // registration is the record, of kind vault.KindClient, of a client that this program
 // registered. There is one for each issuer and class of redirect address.
 type registration struct {
-	Registration
+	oauth.Registration
 
 	version int64
 }
@@ -26,26 +27,26 @@ func registrationKey(bind, group string) vault.Key {
 // identify finds out as whom to log in, in the order: configured client, client
 // metadata document, stored registration, new registration. It may change the
 // host of a loopback redirect to the one the server takes.
-func (e *Engine) identify(ctx context.Context, w *web, p *provider, o config.OAuth, to *redirect, fresh bool) (client, error) {
-	if c, ok, err := chosenClient(p, o); ok || err != nil {
+func (e *Engine) identify(ctx context.Context, w *oauth.Client, p *oauth.Provider, o config.OAuth, to *oauth.Redirect, fresh bool) (oauth.Credentials, error) {
+	if c, ok, err := oauth.ConfiguredClient(p, o); ok || err != nil {
 		return c, err
 	}
-	known, err := e.loadRegistration(ctx, p.bind(), to.group())
+	known, err := e.loadRegistration(ctx, p.Binding(), to.Group())
 	if err != nil {
-		return client{}, err
+		return oauth.Credentials{}, err
 	}
-	if !fresh && known != nil && known.usable(*to) {
-		known.adapt(to)
+	if !fresh && known != nil && known.Usable(*to) {
+		known.Adapt(to)
 		return known.Client, nil
 	}
-	if p.meta.RegistrationEndpoint == "" {
-		return client{}, noClient(p, *to)
+	if p.Metadata.RegistrationEndpoint == "" {
+		return oauth.Credentials{}, oauth.NoClientError(p, *to)
 	}
 	r, err := e.register(ctx, w, p, *to, known)
 	if err != nil {
-		return client{}, err
+		return oauth.Credentials{}, err
 	}
-	r.adapt(to)
+	r.Adapt(to)
 	return r.Client, nil
 }
 
@@ -70,15 +71,15 @@ const registerLease = 30 * time.Second
 // register makes a new registration and keeps it. Of several processes one
 // registers, the others use what it got: whatever is newer than before, which was
 // found wanting.
-func (e *Engine) register(ctx context.Context, w *web, p *provider, to redirect, before *registration) (*registration, error) {
-	key := registrationKey(p.bind(), to.group())
+func (e *Engine) register(ctx context.Context, w *oauth.Client, p *oauth.Provider, to oauth.Redirect, before *registration) (*registration, error) {
+	key := registrationKey(p.Binding(), to.Group())
 	var out *registration
 	err := vault.Hold(ctx, e.store, "register/"+key.Name, registerLease, func(ctx context.Context, l vault.Lease) error {
-		now, err := e.loadRegistration(ctx, p.bind(), to.group())
+		now, err := e.loadRegistration(ctx, p.Binding(), to.Group())
 		if err != nil {
 			return err
 		}
-		if now != nil && (before == nil || now.version != before.version) && now.usable(to) {
+		if now != nil && (before == nil || now.version != before.version) && now.Usable(to) {
 			out = now
 			return nil
 		}
@@ -87,9 +88,9 @@ func (e *Engine) register(ctx context.Context, w *web, p *provider, to redirect,
 				return err
 			}
 		}
-		r, err := w.registerAt(ctx, p, to, e.opt.ClientName)
+		r, err := w.Register(ctx, p, to, e.opt.ClientName)
 		if err != nil {
-			return fmt.Errorf("register a client at %s: %w", hostOf(p.meta.RegistrationEndpoint), err)
+			return fmt.Errorf("register a client at %s: %w", oauth.HostOf(p.Metadata.RegistrationEndpoint), err)
 		}
 		data, err := json.Marshal(r)
 		if err != nil {
@@ -110,8 +111,8 @@ func (e *Engine) register(ctx context.Context, w *web, p *provider, to redirect,
 
 // forgetClient throws a registration away that its server no longer knows, so that
 // the next login registers anew. Only if it is still the same one.
-func (e *Engine) forgetClient(ctx context.Context, bind, group string, c client) {
-	if c.Source != SourceDynamic || group == "" {
+func (e *Engine) forgetClient(ctx context.Context, bind, group string, c oauth.Credentials) {
+	if c.Source != oauth.SourceDynamic || group == "" {
 		return
 	}
 	r, err := e.loadRegistration(ctx, bind, group)
@@ -119,6 +120,6 @@ func (e *Engine) forgetClient(ctx context.Context, bind, group string, c client)
 		return
 	}
 	if err := e.store.Delete(ctx, registrationKey(bind, group), r.version); err != nil {
-		e.log.Warn("a client registration could not be removed", "issuer", clean(bind, 200), "error", err)
+		e.log.Warn("a client registration could not be removed", "issuer", oauth.Clean(bind, 200), "error", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 )
 
@@ -28,7 +29,7 @@ func (e *Engine) Resume(ctx context.Context, a Account, srv config.Server, flow 
 	var best *Pending
 	for _, p := range all {
 		same := p.Account == a && p.Flow == flow && p.ServerURL == srv.URL && time.Until(p.Expires) >= resumeLife
-		if same && len(missing(opt.Scopes, p.Scopes)) == 0 && (best == nil || p.Created.After(best.Created)) {
+		if same && len(oauth.MissingScopes(opt.Scopes, p.Scopes)) == 0 && (best == nil || p.Created.After(best.Created)) {
 			best = &p
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -16,7 +17,7 @@ const (
 	proofLimit = refreshLease / 3
 	// answerLimit is how long another process may need for the answer to a refresh
 	// request and for storing it, if it is neither dead nor stopped.
-	answerLimit = tokenTimeout + saveLimit + refreshLease
+	answerLimit = oauth.TokenTimeout + saveLimit + refreshLease
 	// stoppedLimit is how long a call waits for a process that is stopped.
 	stoppedLimit = 5 * time.Second
 	// proofTries is how often a request is prepared again that could not be proven to

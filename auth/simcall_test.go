@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -227,8 +228,8 @@ func (r *simRun) login(p *simProc) {
 func (r *simRun) grantOf(c *simCommit) *grant {
 	return &grant{
 		Flow: FlowCode, ServerURL: mcpURL, Resource: mcpURL, TokenEndpoint: "https://" + asHost + "/token",
-		Client: client{ID: "c", Method: methodNone, Source: SourceConfigured}, Type: "Bearer",
-		Access: keep(c.access), Refresh: keep(c.refresh), Obtained: time.Now(), Expires: c.at.Add(simLife),
+		Client: oauth.Credentials{ID: "c", Method: oauth.MethodNone, Source: SourceConfigured}, Type: "Bearer",
+		Access: oauth.NewStoredSecret(c.access), Refresh: oauth.NewStoredSecret(c.refresh), Obtained: time.Now(), Expires: c.at.Add(simLife),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -215,7 +216,7 @@ func (e *Engine) Prune(ctx context.Context) (Pruned, error) {
 		}
 		out.Clients++
 		if err := e.deregister(ctx, &r); err != nil {
-			out.Problems = append(out.Problems, fmt.Errorf("%s: %w", hostOf(r.Issuer), err))
+			out.Problems = append(out.Problems, fmt.Errorf("%s: %w", oauth.HostOf(r.Issuer), err))
 		}
 	}
 	return out, nil

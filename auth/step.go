@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -95,7 +96,7 @@ func (e *Engine) stepUp(ctx context.Context, a Account, g *grant, c Challenge) e
 	var before []string
 	resource := ""
 	if g != nil {
-		before, resource = union(g.Requested, g.Scopes), g.Resource
+		before, resource = oauth.UnionScopes(g.Requested, g.Scopes), g.Resource
 		if g.Resource == "" {
 			resource = g.ServerURL
 		}
@@ -104,16 +105,16 @@ func (e *Engine) stepUp(ctx context.Context, a Account, g *grant, c Challenge) e
 	key := clip(resource + " " + op)
 	if s.Tries[key].Count >= maxStepUps {
 		return fmt.Errorf("%s: %w: it wants %s for %s although %d logins asked for more; ask its operator which permission is needed",
-			a, ErrStepUp, orNothing(clean(c.Scope, 200)), orNothing(clean(op, 100)), s.Tries[key].Count+1)
+			a, ErrStepUp, orNothing(oauth.Clean(c.Scope, 200)), orNothing(oauth.Clean(op, 100)), s.Tries[key].Count+1)
 	}
-	s.Open, s.Operation, s.Scopes = true, key, union(before, wanted)
-	if err := checkScopes(s.Scopes); err != nil {
+	s.Open, s.Operation, s.Scopes = true, key, oauth.UnionScopes(before, wanted)
+	if err := oauth.CheckScopes(s.Scopes); err != nil {
 		return fmt.Errorf("%s: %w: %w", a, ErrStepUp, err)
 	}
 	if err := e.saveStep(ctx, a, s); err != nil {
 		return fmt.Errorf("remember what %s asked for: %w", a, err)
 	}
-	need := needsLogin(a, "the server wants more permission (%s)", orNothing(clean(strings.Join(missing(wanted, before), " "), 200)))
+	need := needsLogin(a, "the server wants more permission (%s)", orNothing(oauth.Clean(strings.Join(oauth.MissingScopes(wanted, before), " "), 200)))
 	need.Scopes = s.Scopes
 	return need
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -37,7 +38,7 @@ func (w *watcher) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return resp, err
 	}
-	w.e.nonces.set(req.URL, resp.Header.Get("DPoP-Nonce"))
+	w.e.nonces.Set(req.URL, resp.Header.Get("DPoP-Nonce"))
 	_, text, ok := strings.Cut(req.Header.Get("Authorization"), " ")
 	if !ok {
 		return resp, nil
@@ -45,10 +46,10 @@ func (w *watcher) RoundTrip(req *http.Request) (*http.Response, error) {
 	token := vault.NewSecret(text)
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		if !challengedWith(resp, "use_dpop_nonce") {
+		if !oauth.ChallengedWith(resp, "use_dpop_nonce") {
 			w.e.tokens.refused(token, "")
 		}
-	case resp.StatusCode >= 400 && challengedWith(resp, errInvalidToken):
+	case resp.StatusCode >= 400 && oauth.ChallengedWith(resp, oauth.CodeInvalidToken):
 		w.e.tokens.refused(token, "")
 	case resp.StatusCode == http.StatusForbidden:
 		w.e.tokens.tooNarrow(token, operationOf(req))
@@ -90,7 +91,7 @@ func operationOf(req *http.Request) string {
 		} `json:"params"`
 	}
 	_ = json.Unmarshal(raw, &m) // what cannot be read has no name
-	return clean(strings.TrimSpace(m.Method+" "+m.Params.Name+m.Params.URI), 200)
+	return oauth.Clean(strings.TrimSpace(m.Method+" "+m.Params.Name+m.Params.URI), 200)
 }
 
 // tokenBook remembers what became of the tokens that were used, by their hash.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/internal/limit"
 )
@@ -239,7 +240,7 @@ func (n *Local) leave(v *verdict, got chan result) {
 
 // Paste carries what a person pasted. It must name its login, as an address does.
 func (n *Local) Paste(ctx context.Context, state, text string) (*auth.Login, error) {
-	got, err := auth.ParsePaste(text)
+	got, err := oauth.ParsePaste(text)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -81,7 +82,7 @@ func (w *world) answerTo(t *testing.T, page string) auth.Callback {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cb, err := auth.ReadCallback(back.Query())
+	cb, err := oauth.ReadCallback(back.Query())
 	if err != nil {
 		t.Fatal(err)
 	}

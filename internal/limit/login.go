@@ -108,7 +108,7 @@ func pendingRows() []Row {
 		},
 		{
 			Name: "IssuedTokenBytes", Who: "authorization server", What: "size of issued tokens, and of a registered client", Value: IssuedTokenBytes, Unit: "bytes",
-			Then: "they are refused; other members of the answer are not kept", Test: "auth.TestTokensTooLarge",
+			Then: "they are refused; other members of the answer are not kept", Test: "auth/oauth.TestTokensTooLarge",
 		},
 		{
 			Name: "Registrations", Who: "authorization server", What: "client registrations", Value: Registrations,

@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"fmt"
@@ -9,28 +9,29 @@ import (
 	"github.com/usher-mcp/usher/internal/limit"
 )
 
-const offlineAccess = "offline_access"
+// ScopeOfflineAccess asks an OpenID provider for a refresh token.
+const ScopeOfflineAccess = "offline_access"
 
-// chooseScopes picks what to ask for, and says where it came from: configured
+// ChooseScopes picks what to ask for, and says where it came from: configured
 // scopes; else those of the challenge; else all the server publishes; else none.
 // Configured scopes that begin with "+" add to what would be asked anyway.
 // offline_access is added where the authorization server lists it, unless the
 // configuration is exact.
-func chooseScopes(o config.OAuth, p *provider) (scopes []string, from string) {
+func ChooseScopes(o config.OAuth, p *Provider) (scopes []string, from string) {
 	exact, extra := splitScopes(o.Scopes)
 	switch {
 	case len(exact) > 0:
-		return union(exact, extra), "oauth.scopes"
-	case p.challenge.Scope != "":
-		scopes, from = strings.Fields(p.challenge.Scope), "the server's challenge"
-	case p.prm != nil && len(p.prm.ScopesSupported) > 0:
-		scopes, from = p.prm.ScopesSupported, "the server's metadata"
+		return UnionScopes(exact, extra), "oauth.scopes"
+	case p.Challenge.Scope != "":
+		scopes, from = strings.Fields(p.Challenge.Scope), "the server's challenge"
+	case p.ResourceMetadata != nil && len(p.ResourceMetadata.ScopesSupported) > 0:
+		scopes, from = p.ResourceMetadata.ScopesSupported, "the server's metadata"
 	default:
 		from = "nothing is known, so the provider's default"
 	}
-	scopes = union(scopes, extra)
-	if len(scopes) > 0 && slices.Contains(p.meta.ScopesSupported, offlineAccess) {
-		scopes = union(scopes, []string{offlineAccess})
+	scopes = UnionScopes(scopes, extra)
+	if len(scopes) > 0 && slices.Contains(p.Metadata.ScopesSupported, ScopeOfflineAccess) {
+		scopes = UnionScopes(scopes, []string{ScopeOfflineAccess})
 	}
 	return scopes, from
 }
@@ -47,8 +48,8 @@ func splitScopes(configured []string) (exact, extra []string) {
 	return exact, extra
 }
 
-// union joins lists in order, each scope once.
-func union(lists ...[]string) []string {
+// UnionScopes joins lists in order, each scope once.
+func UnionScopes(lists ...[]string) []string {
 	var out []string
 	seen := map[string]bool{"": true}
 	for _, list := range lists {
@@ -62,8 +63,8 @@ func union(lists ...[]string) []string {
 	return out
 }
 
-// missing returns what of want is not in have.
-func missing(want, have []string) []string {
+// MissingScopes returns what of want is not in have.
+func MissingScopes(want, have []string) []string {
 	has := make(map[string]bool, len(have))
 	for _, s := range have {
 		has[s] = true
@@ -71,8 +72,8 @@ func missing(want, have []string) []string {
 	return slices.DeleteFunc(slices.Clone(want), func(s string) bool { return has[s] })
 }
 
-// checkScopes refuses more scopes than a login may ask for.
-func checkScopes(scopes []string) error {
+// CheckScopes refuses more scopes than a login may ask for.
+func CheckScopes(scopes []string) error {
 	size := 0
 	for _, s := range scopes {
 		size += len(s) + 1

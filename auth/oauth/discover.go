@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"context"
@@ -14,50 +14,50 @@ import (
 // Values of oauth.resource.
 const (
 	resourceExact = "exact"
-	resourceOmit  = "omit"
+	ResourceOmit  = "omit"
 )
 
 // maxIssuers bounds how many authorization servers of one list are tried.
 const maxIssuers = 4
 
-// provider is everything about where to log in to one server: the result of
+// Provider is everything about where to log in to one server: the result of
 // discovery, with what is configured on top.
-type provider struct {
-	server    *url.URL
-	bounds    bounds
-	challenge Challenge
-	prm       *resourceMetadata // nil when the server publishes none
-	meta      *serverMetadata
-	issuer    string // "" only when endpoints are configured without it
-	resource  string // value of the resource parameter; "" leaves it out
-	audience  string
-	params    map[string]string // extra parameters of the authorization request
+type Provider struct {
+	server           *url.URL
+	Bounds           Bounds
+	Challenge        Challenge
+	ResourceMetadata *ResourceMetadata // nil when the server publishes none
+	Metadata         *ServerMetadata
+	Issuer           string // "" only when endpoints are configured without it
+	Resource         string // value of the resource parameter; "" leaves it out
+	Audience         string
+	params           map[string]string // Extra parameters of the authorization request
 }
 
-// bind is what credentials are kept under: the issuer, or where there is none the
+// Binding is what credentials are kept under: the issuer, or where there is none the
 // origin of the token endpoint.
-func (p *provider) bind() string {
-	if p.issuer != "" {
-		return p.issuer
+func (p *Provider) Binding() string {
+	if p.Issuer != "" {
+		return p.Issuer
 	}
-	if u, err := url.Parse(p.meta.TokenEndpoint); err == nil {
-		return origin(u)
+	if u, err := url.Parse(p.Metadata.TokenEndpoint); err == nil {
+		return Origin(u)
 	}
-	return p.meta.TokenEndpoint
+	return p.Metadata.TokenEndpoint
 }
 
-// discover finds out where to log in to srv. With a nil challenge the server is
+// Discover finds out where to log in to srv. With a nil challenge the server is
 // asked for one first.
-func (w *web) discover(ctx context.Context, srv config.Server, c *Challenge) (*provider, error) {
+func (w *Client) Discover(ctx context.Context, srv config.Server, c *Challenge) (*Provider, error) {
 	server, err := url.Parse(srv.URL)
 	if err != nil || server.Host == "" {
 		return nil, fmt.Errorf("server %s has no address to log in to; a stdio server takes its credentials from env", srv.Name)
 	}
-	o := oauthOf(srv)
-	p := &provider{server: server, bounds: w.bounds}
+	o := SettingsOf(srv)
+	p := &Provider{server: server, Bounds: w.bounds}
 	if o.Discovery.Mode == "off" {
-		if p.meta, err = configuredOnly(o); err == nil {
-			p.issuer = o.Issuer
+		if p.Metadata, err = configuredOnly(o); err == nil {
+			p.Issuer = o.Issuer
 			err = p.settle(o)
 		}
 		return p, explainServer(srv, err)
@@ -69,8 +69,8 @@ func (w *web) discover(ctx context.Context, srv config.Server, c *Challenge) (*p
 		got := w.probe(ctx, srv.URL)
 		c = &got
 	}
-	p.challenge = *c
-	if p.prm, err = w.findResource(ctx, server, p.challenge); err != nil {
+	p.Challenge = *c
+	if p.ResourceMetadata, err = w.FindResourceMetadata(ctx, server, p.Challenge); err != nil {
 		return nil, explainServer(srv, err)
 	}
 	if err := p.findIssuer(ctx, w, o); err != nil {
@@ -87,8 +87,8 @@ func explainServer(srv config.Server, err error) error {
 }
 
 // configuredOnly takes the endpoints from the configuration alone.
-func configuredOnly(o config.OAuth) (*serverMetadata, error) {
-	m := &serverMetadata{assumed: true, Issuer: o.Issuer}
+func configuredOnly(o config.OAuth) (*ServerMetadata, error) {
+	m := &ServerMetadata{assumed: true, Issuer: o.Issuer}
 	override(m, o)
 	if m.TokenEndpoint == "" {
 		return nil, errors.New("oauth.discovery is off, so oauth.tokenEndpoint and, for the browser, oauth.authorizationEndpoint must be set")
@@ -97,7 +97,7 @@ func configuredOnly(o config.OAuth) (*serverMetadata, error) {
 }
 
 // override puts configured endpoints over found ones.
-func override(m *serverMetadata, o config.OAuth) {
+func override(m *ServerMetadata, o config.OAuth) {
 	for _, f := range []struct {
 		p *string
 		v string
@@ -113,7 +113,7 @@ func override(m *serverMetadata, o config.OAuth) {
 }
 
 // findIssuer picks the authorization server and gets its metadata.
-func (p *provider) findIssuer(ctx context.Context, w *web, o config.OAuth) error {
+func (p *Provider) findIssuer(ctx context.Context, w *Client, o config.OAuth) error {
 	if o.MetadataURL != "" {
 		return p.useMetadataURL(ctx, w, o)
 	}
@@ -128,8 +128,8 @@ func (p *provider) findIssuer(ctx context.Context, w *web, o config.OAuth) error
 			m, err = p.withoutMetadata(issuer, o)
 		}
 		if err == nil {
-			p.meta, p.issuer = m, issuer
-			if m.from != "" {
+			p.Metadata, p.Issuer = m, issuer
+			if m.FoundAt != "" {
 				w.vouch(p, issuer)
 			}
 			override(m, o)
@@ -143,25 +143,25 @@ func (p *provider) findIssuer(ctx context.Context, w *web, o config.OAuth) error
 }
 
 // useMetadataURL reads the document that the configuration vouches for.
-func (p *provider) useMetadataURL(ctx context.Context, w *web, o config.OAuth) error {
+func (p *Provider) useMetadataURL(ctx context.Context, w *Client, o config.OAuth) error {
 	m, err := w.metadataAt(ctx, o.MetadataURL)
 	if err != nil {
 		return fmt.Errorf("oauth.metadataUrl: %w", err)
 	}
 	if o.Issuer != "" && m.Issuer != o.Issuer {
-		return fmt.Errorf("the document at oauth.metadataUrl is that of the issuer %q and not of oauth.issuer", clean(m.Issuer, 200))
+		return fmt.Errorf("the document at oauth.metadataUrl is that of the issuer %q and not of oauth.issuer", Clean(m.Issuer, 200))
 	}
-	p.meta, p.issuer = m, m.Issuer
+	p.Metadata, p.Issuer = m, m.Issuer
 	w.vouch(p, m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint, m.DeviceEndpoint, m.RevocationEndpoint)
 	override(m, o)
 	return m.check()
 }
 
 // issuers lists the authorization servers to try.
-func (p *provider) issuers(o config.OAuth) ([]string, error) {
+func (p *Provider) issuers(o config.OAuth) ([]string, error) {
 	var published []string
-	if p.prm != nil {
-		published = p.prm.AuthorizationServers
+	if p.ResourceMetadata != nil {
+		published = p.ResourceMetadata.AuthorizationServers
 	}
 	if o.Issuer == "" {
 		if len(published) > 0 {
@@ -172,15 +172,15 @@ func (p *provider) issuers(o config.OAuth) ([]string, error) {
 	same := func(s string) bool { return strings.TrimSuffix(s, "/") == strings.TrimSuffix(o.Issuer, "/") }
 	if len(published) > 0 && !slices.ContainsFunc(published, same) {
 		return nil, fmt.Errorf("oauth.issuer is %s, but the server now names %s; the configured client belongs to the former, so check with the provider before changing it",
-			clean(o.Issuer, 200), clean(strings.Join(published, ", "), 300))
+			Clean(o.Issuer, 200), Clean(strings.Join(published, ", "), 300))
 	}
 	return []string{o.Issuer}, nil
 }
 
 // withoutMetadata is for an issuer that publishes nothing: a known provider,
 // configured endpoints, or the defaults of 2025-03-26.
-func (p *provider) withoutMetadata(issuer string, o config.OAuth) (*serverMetadata, error) {
-	m := &serverMetadata{assumed: true, Issuer: issuer}
+func (p *Provider) withoutMetadata(issuer string, o config.OAuth) (*ServerMetadata, error) {
+	m := &ServerMetadata{assumed: true, Issuer: issuer}
 	if known := quirksOf(issuer).endpoints; known.TokenEndpoint != "" {
 		m.AuthorizationEndpoint, m.TokenEndpoint, m.DeviceEndpoint = known.AuthorizationEndpoint, known.TokenEndpoint, known.DeviceEndpoint
 		return m, nil
@@ -188,19 +188,19 @@ func (p *provider) withoutMetadata(issuer string, o config.OAuth) (*serverMetada
 	if o.TokenEndpoint != "" {
 		return m, nil // overridden by the caller
 	}
-	if p.prm != nil && len(p.prm.AuthorizationServers) > 0 {
-		return nil, fmt.Errorf("the authorization server %s publishes no metadata; set oauth.metadataUrl, or oauth.authorizationEndpoint and oauth.tokenEndpoint", clean(issuer, 200))
+	if p.ResourceMetadata != nil && len(p.ResourceMetadata.AuthorizationServers) > 0 {
+		return nil, fmt.Errorf("the authorization server %s publishes no metadata; set oauth.metadataUrl, or oauth.authorizationEndpoint and oauth.tokenEndpoint", Clean(issuer, 200))
 	}
 	m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint = issuer+"/authorize", issuer+"/token", issuer+"/register"
 	return m, nil
 }
 
-// resourceChoice is what decides about the resource parameter: the definition of the
+// ResourceChoice is what decides about the resource parameter: the definition of the
 // server, else what is known of a provider at which a person has registered a client
 // for this server. A refusal of the provider never changes it: leaving the parameter
 // out would hand an unrestricted token to a server that may have named a foreign
 // authorization server.
-func resourceChoice(o config.OAuth, issuer string) string {
+func ResourceChoice(o config.OAuth, issuer string) string {
 	if o.Resource == "" && o.ClientID != "" {
 		return quirksOf(issuer).resource
 	}
@@ -209,23 +209,23 @@ func resourceChoice(o config.OAuth, issuer string) string {
 
 // settle decides resource, audience and extra parameters: what is configured, else
 // what is known of the provider, else what the specification says.
-func (p *provider) settle(o config.OAuth) error {
-	q := quirksOf(p.issuer)
-	choice := resourceChoice(o, p.issuer)
+func (p *Provider) settle(o config.OAuth) error {
+	q := quirksOf(p.Issuer)
+	choice := ResourceChoice(o, p.Issuer)
 	switch choice {
 	case "", resourceExact:
-		p.resource = canonical(p.server)
-		if p.prm != nil {
-			p.resource = p.prm.Resource
+		p.Resource = CanonicalResource(p.server)
+		if p.ResourceMetadata != nil {
+			p.Resource = p.ResourceMetadata.Resource
 		}
-	case resourceOmit:
+	case ResourceOmit:
 	default:
 		if u, err := url.Parse(choice); err != nil || u.Scheme == "" || u.Fragment != "" {
 			return errors.New("oauth.resource is neither exact, omit nor an absolute URI")
 		}
-		p.resource = choice
+		p.Resource = choice
 	}
-	p.audience = o.Audience
+	p.Audience = o.Audience
 	p.params = map[string]string{}
 	for _, source := range []map[string]string{q.params, o.AuthorizeParams} {
 		for k, v := range source {
@@ -235,8 +235,8 @@ func (p *provider) settle(o config.OAuth) error {
 	return nil
 }
 
-// oauthOf returns what is configured about the login to a server, as a value.
-func oauthOf(srv config.Server) config.OAuth {
+// SettingsOf returns what is configured about the login to a server, as a value.
+func SettingsOf(srv config.Server) config.OAuth {
 	if srv.OAuth == nil {
 		return config.OAuth{}
 	}

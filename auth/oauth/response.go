@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"bytes"
@@ -20,22 +20,22 @@ import (
 // maxLife is the longest life of a token that is believed.
 const maxLife = 365 * 24 * time.Hour
 
-// tokenAnswer is what a token endpoint gave.
-type tokenAnswer struct {
-	access  vault.Secret
-	refresh vault.Secret // zero: none in the answer
-	typ     string       // "Bearer", "DPoP", "N_A"
-	scopes  []string     // nil: not said
-	life    time.Duration
-	extra   map[string]json.RawMessage // fields beside those above
+// TokenResponse is what a token endpoint gave.
+type TokenResponse struct {
+	Access  vault.Secret
+	Refresh vault.Secret // zero: none in the answer
+	Type    string       // "Bearer", "DPoP", "N_A"
+	Scopes  []string     // nil: not said
+	Life    time.Duration
+	Extra   map[string]json.RawMessage // fields beside those above
 	fields  map[string]json.RawMessage // all fields
 }
 
-// readAnswer makes sense of any answer of a token endpoint. Authorization servers
+// readTokenResponse makes sense of any answer of a token endpoint. Authorization servers
 // answer in odd ways: errors with status 200, numbers as strings, forms in place of
 // JSON, pages of HTML. Secrets lists what was sent and must not be repeated.
-func readAnswer(resp *http.Response, body []byte, secrets []string) (*tokenAnswer, error) {
-	te := &TokenError{Host: clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+func readTokenResponse(resp *http.Response, body []byte, secrets []string) (*TokenResponse, error) {
+	te := &TokenError{Host: Clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
 	status := resp.StatusCode
 	fields, problem := readFields(resp.Header.Get("Content-Type"), body)
 	switch {
@@ -97,9 +97,12 @@ func readForm(body []byte) (map[string]json.RawMessage, string) {
 // disguise.
 var codeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.:-]{0,63}$`) })
 
+// ValidErrorCode reports whether text looks like an OAuth error code.
+func ValidErrorCode(text string) bool { return codeShape().MatchString(text) }
+
 // refusal fills in an error answer.
 func (e *TokenError) refusal(fields map[string]json.RawMessage, code string, secrets []string) {
-	if !codeShape().MatchString(code) || echoes(code, secrets) {
+	if !ValidErrorCode(code) || echoes(code, secrets) {
 		e.Reason = "it refused without saying why"
 		if code == "" && e.Status < 400 {
 			e.Reason = notJSON
@@ -108,16 +111,16 @@ func (e *TokenError) refusal(fields map[string]json.RawMessage, code string, sec
 	}
 	e.Code = code
 	if words := textField(fields, "error_description"); !echoes(words, secrets) {
-		e.Words = describe(words)
+		e.Words = CleanDescription(words)
 	}
 }
 
 // opaque is text that might be a credential rather than words.
 var opaque = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^\s"'(),;:]{28,}`) })
 
-// describe makes a server's description fit to be shown.
-func describe(words string) string {
-	return opaque().ReplaceAllString(clean(words, 200), "…")
+// CleanDescription makes a server's description fit to be shown.
+func CleanDescription(words string) string {
+	return opaque().ReplaceAllString(Clean(words, 200), "…")
 }
 
 // echoes reports whether text repeats a secret, as it is or encoded.
@@ -144,10 +147,10 @@ func echoes(text string, secrets []string) bool {
 }
 
 // readTokens takes the tokens out of a successful answer.
-func readTokens(fields map[string]json.RawMessage, te *TokenError) (*tokenAnswer, error) {
-	a := &tokenAnswer{fields: fields, extra: map[string]json.RawMessage{}, life: readLife(fields["expires_in"]), scopes: readScopes(fields["scope"])}
+func readTokens(fields map[string]json.RawMessage, te *TokenError) (*TokenResponse, error) {
+	a := &TokenResponse{fields: fields, Extra: map[string]json.RawMessage{}, Life: readLife(fields["expires_in"]), Scopes: readScopes(fields["scope"])}
 	if r := textField(fields, "refresh_token"); headerSafe(r) && len(r) <= limit.IssuedTokenBytes {
-		a.refresh = vault.NewSecret(r)
+		a.Refresh = vault.NewSecret(r)
 	}
 	access := textField(fields, "access_token")
 	switch {
@@ -160,11 +163,11 @@ func readTokens(fields map[string]json.RawMessage, te *TokenError) (*tokenAnswer
 	}
 	switch typ := textField(fields, "token_type"); strings.ToLower(typ) {
 	case "", "bearer":
-		a.typ = "Bearer"
+		a.Type = "Bearer"
 	case "dpop":
-		a.typ = "DPoP"
+		a.Type = "DPoP"
 	case "n_a":
-		a.typ = "N_A"
+		a.Type = "N_A"
 	default:
 		te.Reason = "the token is of a type that is not supported"
 	}
@@ -173,18 +176,18 @@ func readTokens(fields map[string]json.RawMessage, te *TokenError) (*tokenAnswer
 		switch k {
 		case "access_token", "refresh_token", "token_type", "expires_in", "scope":
 		default:
-			a.extra[k] = v
+			a.Extra[k] = v
 			size += len(k) + len(v)
 		}
 	}
 	if size > limit.IssuedTokenBytes {
-		a.extra = nil // nothing needs them
+		a.Extra = nil // nothing needs them
 	}
 	if te.Reason != "" {
 		// What there is of it may still be worth keeping: a rotated refresh token.
 		return a, te
 	}
-	a.access = vault.NewSecret(access)
+	a.Access = vault.NewSecret(access)
 	return a, nil
 }
 
@@ -226,9 +229,9 @@ func readScopes(raw json.RawMessage) []string {
 	case json.Unmarshal(raw, &s) == nil && s != "":
 		list = strings.Fields(s)
 	case json.Unmarshal(raw, &list) == nil:
-		list = union(list)
+		list = UnionScopes(list)
 	}
-	if checkScopes(list) != nil {
+	if CheckScopes(list) != nil {
 		return nil // as if nothing had been said
 	}
 	return list

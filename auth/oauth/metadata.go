@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// serverMetadata is what an authorization server publishes about itself (RFC 8414
+// ServerMetadata is what an authorization server publishes about itself (RFC 8414
 // and OpenID Connect Discovery), as far as it is used.
-type serverMetadata struct {
+type ServerMetadata struct {
 	Issuer                string   `json:"issuer"`
 	AuthorizationEndpoint string   `json:"authorization_endpoint"`
 	TokenEndpoint         string   `json:"token_endpoint"`
@@ -27,17 +27,17 @@ type serverMetadata struct {
 	IssParameter          bool     `json:"authorization_response_iss_parameter_supported"`
 	DPoPAlgs              []string `json:"dpop_signing_alg_values_supported"`
 
-	from    string // where it was found; "" when there is no document
+	FoundAt string `json:"-"` // where it was found; "" when there is no document
 	assumed bool   // there is no document: 2025-03-26 defaults, or configuration
 }
 
-// pkce reports whether S256 may be used: advertised, or no document to advertise it.
-func (m *serverMetadata) pkce() bool {
+// SupportsPKCE reports whether S256 may be used: advertised, or no document to advertise it.
+func (m *ServerMetadata) SupportsPKCE() bool {
 	return m.assumed || slices.Contains(m.ChallengeMethods, "S256")
 }
 
 // check refuses endpoints that must not be spoken to.
-func (m *serverMetadata) check() error {
+func (m *ServerMetadata) check() error {
 	for _, e := range []struct{ what, address string }{
 		{"authorization_endpoint", m.AuthorizationEndpoint},
 		{"token_endpoint", m.TokenEndpoint},
@@ -69,15 +69,15 @@ func metadataPlaces(issuer *url.URL) []string {
 }
 
 // findMetadata fetches the metadata of an issuer. Nil means that it publishes none.
-func (w *web) findMetadata(ctx context.Context, issuer string) (*serverMetadata, error) {
+func (w *Client) findMetadata(ctx context.Context, issuer string) (*ServerMetadata, error) {
 	u, err := checkEndpoint("the authorization server", issuer)
 	if err != nil {
 		return nil, err
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("the authorization server %s is named with a query or fragment", clean(u.Host, 100))
+		return nil, fmt.Errorf("the authorization server %s is named with a query or fragment", Clean(u.Host, 100))
 	}
-	ctx = look(ctx, u)
+	ctx = withProbePort(ctx, u)
 	for _, place := range metadataPlaces(u) {
 		m, err := w.metadataAt(ctx, place)
 		if errors.Is(err, errAbsent) {
@@ -89,20 +89,20 @@ func (w *web) findMetadata(ctx context.Context, issuer string) (*serverMetadata,
 		// Identical, not equivalent: anything else lets one server speak for another.
 		if m.Issuer != issuer {
 			return nil, fmt.Errorf("the metadata at %s is that of the issuer %q and not of %q; set oauth.issuer or oauth.metadataUrl if you trust it",
-				hostOf(place), clean(m.Issuer, 200), clean(issuer, 200))
+				HostOf(place), Clean(m.Issuer, 200), Clean(issuer, 200))
 		}
 		return m, nil
 	}
 	return nil, nil
 }
 
-func (w *web) metadataAt(ctx context.Context, place string) (*serverMetadata, error) {
-	m := &serverMetadata{from: place}
+func (w *Client) metadataAt(ctx context.Context, place string) (*ServerMetadata, error) {
+	m := &ServerMetadata{FoundAt: place}
 	if err := w.document(ctx, "the authorization server's metadata", place, m); err != nil {
 		return nil, err
 	}
 	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("the authorization server's metadata at %s: %w", hostOf(place), err)
+		return nil, fmt.Errorf("the authorization server's metadata at %s: %w", HostOf(place), err)
 	}
 	return m, nil
 }

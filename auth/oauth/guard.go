@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"cmp"
@@ -21,25 +21,25 @@ import (
 	"github.com/usher-mcp/usher/internal/address"
 )
 
-// errAddress marks a connection that was refused because of where it would go.
-var errAddress = errors.New("address refused")
+// ErrAddress marks a connection that was refused because of where it would go.
+var ErrAddress = errors.New("address refused")
 
-// guard decides which addresses the login to one server may connect to. Documents
+// fetchGuard decides which addresses the login to one server may connect to. Documents
 // and addresses found during discovery are the words of strangers: they must not
 // make this program knock at private doors. The decision is made on the resolved
 // address, when the connection is made, so that a name that changes its address
 // between check and use gains nothing.
-type guard struct {
-	bounds
+type fetchGuard struct {
+	Bounds
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	mu      sync.Mutex // guards proxies, and Ports of bounds
 	proxies map[string]bool
 }
 
-// bounds is what a guard goes by. It is kept with logins, so that another process
+// Bounds is what a guard goes by. It is kept with logins, so that another process
 // finishes or ends them within the same bounds.
-type bounds struct {
+type Bounds struct {
 	Server string   `json:"server,omitempty"` // host of the configured server
 	Port   string   `json:"port,omitempty"`   // its port; "" in records of older versions: any
 	Ports  []string `json:"ports,omitempty"`  // of authorization servers found at the same address
@@ -49,17 +49,17 @@ type bounds struct {
 	Hosts  []string `json:"hosts,omitempty"`  // globs of gateway.discoveryHosts; empty: all
 }
 
-func newGuard(b bounds) *guard {
-	return &guard{bounds: b, proxies: map[string]bool{}, lookup: net.DefaultResolver.LookupNetIP}
+func newFetchGuard(b Bounds) *fetchGuard {
+	return &fetchGuard{Bounds: b, proxies: map[string]bool{}, lookup: net.DefaultResolver.LookupNetIP}
 }
 
-// boundsOf reads the bounds from the configuration of a server.
-func boundsOf(srv config.Server) bounds {
-	var b bounds
+// BoundsOf reads the bounds from the configuration of a server.
+func BoundsOf(srv config.Server) Bounds {
+	var b Bounds
 	if u, err := url.Parse(srv.URL); err == nil {
-		b.Server, b.Port = strings.ToLower(u.Hostname()), portOf(u)
+		b.Server, b.Port = strings.ToLower(u.Hostname()), PortOf(u)
 	}
-	o := oauthOf(srv)
+	o := SettingsOf(srv)
 	b.Allow = o.Discovery.Allow
 	named := []string{o.Issuer, o.MetadataURL, o.AuthorizationEndpoint, o.TokenEndpoint, o.DeviceAuthorizationEndpoint}
 	if o.IDP != nil {
@@ -67,14 +67,14 @@ func boundsOf(srv config.Server) bounds {
 	}
 	for _, raw := range named {
 		if u, err := url.Parse(raw); err == nil && u.Hostname() != "" {
-			b.Named = union(b.Named, []string{net.JoinHostPort(strings.ToLower(u.Hostname()), portOf(u))})
+			b.Named = UnionScopes(b.Named, []string{net.JoinHostPort(strings.ToLower(u.Hostname()), PortOf(u))})
 		}
 	}
 	return b
 }
 
 // allowed reports whether the configuration lists the host, with or without port.
-func (g *guard) allowed(host, port string) bool {
+func (g *fetchGuard) allowed(host, port string) bool {
 	return slices.ContainsFunc(g.Allow, func(a string) bool {
 		a = strings.ToLower(strings.Trim(a, "[]"))
 		return a == host || a == net.JoinHostPort(host, port)
@@ -83,7 +83,7 @@ func (g *guard) allowed(host, port string) bool {
 
 // listed reports whether a host is one that the definition of the server names, or in
 // the list of the gateway.
-func (g *guard) listed(host, port string) bool {
+func (g *fetchGuard) listed(host, port string) bool {
 	at := net.JoinHostPort(host, port)
 	if len(g.Hosts) == 0 || host == g.Server || g.allowed(host, port) || slices.Contains(g.Named, host) || slices.Contains(g.Named, at) {
 		return true
@@ -95,15 +95,15 @@ func (g *guard) listed(host, port string) bool {
 }
 
 // check decides about one resolved address of a host.
-func (g *guard) check(ctx context.Context, host, port string, ip netip.Addr) error {
+func (g *fetchGuard) check(ctx context.Context, host, port string, ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	if !g.listed(host, port) {
-		return fmt.Errorf("%w: %s is not in gateway.discoveryHosts", errAddress, clean(host, 100))
+		return fmt.Errorf("%w: %s is not in gateway.discoveryHosts", ErrAddress, Clean(host, 100))
 	}
 	class := address.Class(ip)
 	if class != address.Public && g.Public {
-		return fmt.Errorf("%w: %s is at %s, a %s address, and nobody has approved this server of a project file", errAddress, clean(host, 100), ip, class)
+		return fmt.Errorf("%w: %s is at %s, a %s address, and nobody has approved this server of a project file", ErrAddress, Clean(host, 100), ip, class)
 	}
 	if class == address.Public || g.allowed(host, port) {
 		return nil
@@ -115,14 +115,14 @@ func (g *guard) check(ctx context.Context, host, port string, ip netip.Addr) err
 	if g.portAllowed(ctx, port) && g.serverIsAt(ctx, ip, class) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is at %s, a %s address; add %q to oauth.discovery.allow if that is right", errAddress, clean(host, 100), ip, class, clean(at, 100))
+	return fmt.Errorf("%w: %s is at %s, a %s address; add %q to oauth.discovery.allow if that is right", ErrAddress, Clean(host, 100), ip, class, Clean(at, 100))
 }
 
 // portAllowed reports whether a port of the machine that the configured server is on
 // may be connected to: that of the server, and those of authorization servers there.
 // Whatever else listens there is none of the server's business.
-func (g *guard) portAllowed(ctx context.Context, port string) bool {
-	if g.Port == "" || port == g.Port || ctx.Value(lookKey{}) == port {
+func (g *fetchGuard) portAllowed(ctx context.Context, port string) bool {
+	if g.Port == "" || port == g.Port || ctx.Value(probePortKey{}) == port {
 		return true
 	}
 	g.mu.Lock()
@@ -130,42 +130,42 @@ func (g *guard) portAllowed(ctx context.Context, port string) bool {
 	return slices.Contains(g.Ports, port)
 }
 
-// lookKey is where the port stands at which an authorization server is looked for.
-type lookKey struct{}
+// probePortKey is where the port stands at which an authorization server is looked for.
+type probePortKey struct{}
 
-// look is a context in which one more port may be connected to, to see whether there is
+// withProbePort is a context in which one more port may be connected to, to see whether there is
 // an authorization server.
-func look(ctx context.Context, issuer *url.URL) context.Context {
-	return context.WithValue(ctx, lookKey{}, portOf(issuer))
+func withProbePort(ctx context.Context, issuer *url.URL) context.Context {
+	return context.WithValue(ctx, probePortKey{}, PortOf(issuer))
 }
 
 // vouch lets the ports of addresses be connected to: of an authorization server that
 // described itself where it must, or of endpoints in a document that the configuration
 // names.
-func (w *web) vouch(p *provider, addresses ...string) {
+func (w *Client) vouch(p *Provider, addresses ...string) {
 	for _, a := range addresses {
 		u, err := url.Parse(a)
-		if a == "" || err != nil || portOf(u) == p.bounds.Port {
+		if a == "" || err != nil || PortOf(u) == p.Bounds.Port {
 			continue
 		}
-		p.bounds.Ports = union(p.bounds.Ports, []string{portOf(u)})
+		p.Bounds.Ports = UnionScopes(p.Bounds.Ports, []string{PortOf(u)})
 	}
 	if w.guard != nil {
 		w.guard.mu.Lock()
 		defer w.guard.mu.Unlock()
-		w.guard.Ports = p.bounds.Ports
+		w.guard.Ports = p.Bounds.Ports
 	}
 }
 
-// portOf is the port of an address, also where it is the default of its scheme.
-func portOf(u *url.URL) string {
+// PortOf is the port of an address, also where it is the default of its scheme.
+func PortOf(u *url.URL) string {
 	return cmp.Or(u.Port(), map[string]string{"https": "443", "http": "80"}[u.Scheme])
 }
 
 // serverIsAt reports whether the configured server itself is at ip, so that asking
 // there reaches nothing the user has not named. Link-local addresses, which hold
 // the metadata services of clouds, count only when they are written out.
-func (g *guard) serverIsAt(ctx context.Context, ip netip.Addr, class string) bool {
+func (g *fetchGuard) serverIsAt(ctx context.Context, ip netip.Addr, class string) bool {
 	if own, err := netip.ParseAddr(g.Server); err == nil {
 		own = own.Unmap()
 		return own == ip || own.IsLoopback() && ip.IsLoopback()
@@ -186,7 +186,7 @@ func (g *guard) serverIsAt(ctx context.Context, ip netip.Addr, class string) boo
 }
 
 // dial connects to addr if the guard lets it.
-func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (g *fetchGuard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 		d.ControlContext = func(ctx context.Context, _, to string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(to)
 			if err != nil {
-				return fmt.Errorf("%w: %s", errAddress, to)
+				return fmt.Errorf("%w: %s", ErrAddress, to)
 			}
 			return g.check(ctx, host, port, ap.Addr())
 		}
@@ -206,14 +206,14 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 
 // proxy finds the proxy of the environment. Behind one the resolved address is not
 // ours to see, so the name itself must not be a private address.
-func (g *guard) proxy(req *http.Request) (*url.URL, error) {
+func (g *fetchGuard) proxy(req *http.Request) (*url.URL, error) {
 	p, err := http.ProxyFromEnvironment(req)
 	if p == nil || err != nil {
 		return p, err
 	}
 	host, port := req.URL.Hostname(), req.URL.Port()
 	if g.Public && address.LocalName(host) {
-		return nil, fmt.Errorf("%w: %s is a local name", errAddress, clean(host, 100))
+		return nil, fmt.Errorf("%w: %s is a local name", ErrAddress, Clean(host, 100))
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if err := g.check(req.Context(), host, port, ip); err != nil {
@@ -233,40 +233,40 @@ func (g *guard) proxy(req *http.Request) (*url.URL, error) {
 	return p, nil
 }
 
-func (g *guard) isProxy(addr string) bool {
+func (g *fetchGuard) isProxy(addr string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.proxies[addr]
 }
 
-// web sends requests to authorization servers for the login to one server.
-type web struct {
+// Client sends requests to authorization servers for the login to one server.
+type Client struct {
 	rt     http.RoundTripper
 	owned  *http.Transport
-	guard  *guard // nil when the program has a network of its own
-	bounds bounds // as configured, without the ports that discovery adds
-	nonces *nonceBook
+	guard  *fetchGuard // nil when the program has a network of its own
+	bounds Bounds      // as configured, without the ports that discovery adds
+	nonces *Nonces
 }
 
-// webOptions steer a web.
-type webOptions struct {
+// ClientOptions steer a web.
+type ClientOptions struct {
 	// RoundTripper carries the requests in place of the guarded network. Nil: the network.
 	RoundTripper http.RoundTripper
 	// TLS is used for all requests. Nil: the system's settings.
 	TLS *tls.Config
 	// Nonces are the DPoP nonces that all clients of a program share.
-	Nonces *nonceBook
+	Nonces *Nonces
 }
 
-// newWeb returns a client that stays within b. The caller closes it.
-func newWeb(b bounds, o webOptions) *web {
+// NewClient returns a client that stays within b. The caller closes it.
+func NewClient(b Bounds, o ClientOptions) *Client {
 	if o.Nonces == nil {
-		o.Nonces = &nonceBook{}
+		o.Nonces = &Nonces{}
 	}
 	if o.RoundTripper != nil {
-		return &web{rt: o.RoundTripper, bounds: b, nonces: o.Nonces}
+		return &Client{rt: o.RoundTripper, bounds: b, nonces: o.Nonces}
 	}
-	g := newGuard(b)
+	g := newFetchGuard(b)
 	var tlsConfig *tls.Config
 	if o.TLS != nil {
 		tlsConfig = o.TLS.Clone()
@@ -276,11 +276,11 @@ func newWeb(b bounds, o webOptions) *web {
 		TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, DisableCompression: true,
 	}
-	return &web{rt: t, owned: t, guard: g, bounds: b, nonces: o.Nonces}
+	return &Client{rt: t, owned: t, guard: g, bounds: b, nonces: o.Nonces}
 }
 
-// close frees idle connections.
-func (w *web) close() {
+// Close frees idle connections.
+func (w *Client) Close() {
 	if w.owned != nil {
 		w.owned.CloseIdleConnections()
 	}

@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"context"
@@ -33,17 +33,17 @@ type Challenge struct {
 	Credential vault.Secret
 }
 
-// insufficientScope reports whether the token was fine but too narrow.
-func (c Challenge) insufficientScope() bool {
-	return c.Status == http.StatusForbidden && c.Error != errInvalidToken || c.Error == "insufficient_scope"
+// InsufficientScope reports whether the token was fine but too narrow.
+func (c Challenge) InsufficientScope() bool {
+	return c.Status == http.StatusForbidden && c.Error != CodeInvalidToken || c.Error == "insufficient_scope"
 }
 
-// errInvalidToken is how a challenge says that the token is no good. The standard has
+// CodeInvalidToken is how a challenge says that the token is no good. The standard has
 // it with 401 only; there are servers that send it with another status.
-const errInvalidToken = "invalid_token"
+const CodeInvalidToken = "invalid_token"
 
-// challengedWith reports whether a challenge of an answer names this error.
-func challengedWith(resp *http.Response, code string) bool {
+// ChallengedWith reports whether a challenge of an answer names this error.
+func ChallengedWith(resp *http.Response, code string) bool {
 	return slices.ContainsFunc(wire.ParseChallenges(resp.Header.Values("WWW-Authenticate")), func(ch wire.Challenge) bool {
 		return (ch.Scheme == "bearer" || ch.Scheme == "dpop") && ch.Params["error"] == code
 	})
@@ -54,7 +54,7 @@ const probeTimeout = 10 * time.Second
 // probe asks the server something harmless without a credential, to hear its
 // challenge. A server that does not answer with one is no problem: there are
 // well-known places to look at.
-func (w *web) probe(ctx context.Context, address string) Challenge {
+func (w *Client) probe(ctx context.Context, address string) Challenge {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	body := strings.NewReader(`{"jsonrpc":"2.0","id":"usher-login","method":"tools/list","params":{}}`)
@@ -74,11 +74,11 @@ func (w *web) probe(ctx context.Context, address string) Challenge {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return Challenge{}
 	}
-	return parseChallenge(resp)
+	return ParseChallenge(resp)
 }
 
-// parseChallenge reads the first Bearer or DPoP challenge of an answer.
-func parseChallenge(resp *http.Response) Challenge {
+// ParseChallenge reads the first Bearer or DPoP challenge of an answer.
+func ParseChallenge(resp *http.Response) Challenge {
 	c := Challenge{Status: resp.StatusCode, Nonce: resp.Header.Get("DPoP-Nonce")}
 	for _, ch := range wire.ParseChallenges(resp.Header.Values("WWW-Authenticate")) {
 		if ch.Scheme == "bearer" || ch.Scheme == "dpop" {

@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func checkEndpoint(what, raw string) (*url.URL, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s is not an address", what)
 	case u.Scheme != "https" && u.Scheme != "http":
-		return nil, fmt.Errorf("%s has the scheme %q; only https is taken", what, clean(u.Scheme, 20))
+		return nil, fmt.Errorf("%s has the scheme %q; only https is taken", what, Clean(u.Scheme, 20))
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("%s names no host", what)
 	case !plainHost(u):
@@ -26,8 +26,8 @@ func checkEndpoint(what, raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%s holds a user name", what)
 	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return nil, fmt.Errorf("%s holds a blank or a control character", what)
-	case u.Scheme == "http" && !loopbackName(u.Hostname()):
-		return nil, fmt.Errorf("%s at %s is not encrypted; http is taken on loopback only", what, clean(u.Host, 100))
+	case u.Scheme == "http" && !IsLoopback(u.Hostname()):
+		return nil, fmt.Errorf("%s at %s is not encrypted; http is taken on loopback only", what, Clean(u.Host, 100))
 	}
 	return u, nil
 }
@@ -43,10 +43,10 @@ func plainHost(u *url.URL) bool {
 	})
 }
 
-// pageURL makes an address that a person's browser may be sent to: checked like an
-// endpoint and written anew, so that nothing a shell or an opener could take for
+// PageURL makes an address that a person's browser may be sent to: checked like an
+// endpoint and rebuilt from its parts, so that nothing a shell or an opener could take for
 // an instruction is left as the server wrote it.
-func pageURL(what, raw string) (*url.URL, error) {
+func PageURL(what, raw string) (*url.URL, error) {
 	u, err := checkEndpoint(what, raw)
 	if err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func pageURL(what, raw string) (*url.URL, error) {
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawQuery: query.Encode()}, nil
 }
 
-// loopbackName reports host names that mean this machine without asking anybody.
-func loopbackName(host string) bool {
+// IsLoopback reports host names that mean this machine without asking anybody.
+func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
@@ -70,8 +70,8 @@ func loopbackName(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// origin is scheme, host and port, in one spelling.
-func origin(u *url.URL) string {
+// Origin is scheme, host and port, in one spelling.
+func Origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
@@ -82,9 +82,9 @@ func origin(u *url.URL) string {
 // base is the address without path, as a person would write it.
 func base(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// canonical is a server's address as a resource identifier: without fragment, and
+// CanonicalResource is a server's address as a resource identifier: without fragment, and
 // without the slash that stands for an empty path.
-func canonical(u *url.URL) string {
+func CanonicalResource(u *url.URL) string {
 	c := *u
 	c.Fragment, c.RawFragment, c.User = "", "", nil
 	c.Scheme, c.Host = strings.ToLower(c.Scheme), strings.ToLower(c.Host)
@@ -94,26 +94,26 @@ func canonical(u *url.URL) string {
 	return c.String()
 }
 
-// covers reports whether a resource identifier that a server published can stand
+// ResourceCovers reports whether a resource identifier that a server published can stand
 // for the server's address: the same origin, and the same path or one above it.
-func covers(resource string, server *url.URL) error {
+func ResourceCovers(resource string, server *url.URL) error {
 	r, err := url.Parse(resource)
 	if err != nil || r.Host == "" || r.Fragment != "" {
 		return errors.New("it is not an absolute address without fragment")
 	}
-	if origin(r) != origin(server) {
-		return fmt.Errorf("it names %s and not %s", clean(base(r), 100), base(server))
+	if Origin(r) != Origin(server) {
+		return fmt.Errorf("it names %s and not %s", Clean(base(r), 100), base(server))
 	}
 	above, path := strings.TrimSuffix(r.Path, "/"), strings.TrimSuffix(server.Path, "/")
 	if path != above && !strings.HasPrefix(path, above+"/") {
-		return fmt.Errorf("it names the path %s, which is not above %s", clean(r.Path, 100), server.Path)
+		return fmt.Errorf("it names the path %s, which is not above %s", Clean(r.Path, 100), server.Path)
 	}
 	return nil
 }
 
-// clean makes foreign text fit for a line of a message: printable, on one line,
+// Clean makes foreign text fit for a line of a message: printable, on one line,
 // and no longer than limit bytes or so.
-func clean(s string, limit int) string {
+func Clean(s string, limit int) string {
 	var b strings.Builder
 	for _, r := range s {
 		if b.Len() >= limit {

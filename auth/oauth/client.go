@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"crypto/rand"
@@ -14,9 +14,9 @@ import (
 
 // Ways a client shows at a token endpoint who it is.
 const (
-	methodNone  = "none"
-	methodBasic = "client_secret_basic"
-	methodPost  = "client_secret_post"
+	MethodNone  = "none"
+	MethodBasic = "client_secret_basic"
+	MethodPost  = "client_secret_post"
 	methodJWT   = "private_key_jwt"
 )
 
@@ -30,54 +30,55 @@ const (
 	SourceDynamic = "dynamic"
 )
 
-// kept is a secret on its way into a sealed record: unlike that of a vault.Secret,
+// StoredSecret is a secret on its way into a sealed record: unlike that of a vault.Secret,
 // its JSON form is the text. Only records that go to the store hold it.
-type kept struct{ vault.Secret }
+type StoredSecret struct{ vault.Secret }
 
-func keep(text string) kept { return kept{vault.NewSecret(text)} }
+// NewStoredSecret wraps a text that goes into a record.
+func NewStoredSecret(text string) StoredSecret { return StoredSecret{vault.NewSecret(text)} }
 
 // MarshalJSON gives the text away, to the store.
-func (k kept) MarshalJSON() ([]byte, error) { return json.Marshal(k.Reveal()) }
+func (k StoredSecret) MarshalJSON() ([]byte, error) { return json.Marshal(k.Reveal()) }
 
 // UnmarshalJSON takes the text back.
-func (k *kept) UnmarshalJSON(data []byte) error {
+func (k *StoredSecret) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
 		return err
 	}
-	*k = keep(text)
+	*k = NewStoredSecret(text)
 	return nil
 }
 
-// client is who we are at one authorization server.
-type client struct {
-	ID     string `json:"id"`
-	Secret kept   `json:"secret,omitzero"`
-	Method string `json:"method"`
+// Credentials is who we are at one authorization server.
+type Credentials struct {
+	ID     string       `json:"id"`
+	Secret StoredSecret `json:"secret,omitzero"`
+	Method string       `json:"method"`
 	// Key signs assertions of private_key_jwt, which are addressed to Audience.
-	Key      kept   `json:"key,omitzero"`
-	Audience string `json:"audience,omitempty"`
-	Source   string `json:"source"`
+	Key      StoredSecret `json:"key,omitzero"`
+	Audience string       `json:"audience,omitempty"`
+	Source   string       `json:"source"`
 }
 
 // LogValue keeps the secrets out of logs.
-func (c client) LogValue() slog.Value { return slog.StringValue(c.ID) }
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.ID) }
 
 // pickMethod chooses how a client with or without a secret shows who it is: as the
 // server lists, basic where it lists nothing, as RFC 8414 says.
 func pickMethod(supported []string, hasSecret bool) string {
 	if !hasSecret {
-		return methodNone
+		return MethodNone
 	}
 	if len(supported) == 0 {
-		return methodBasic
+		return MethodBasic
 	}
-	for _, m := range []string{methodBasic, methodPost, methodNone} {
+	for _, m := range []string{MethodBasic, MethodPost, MethodNone} {
 		if slices.Contains(supported, m) {
 			return m
 		}
 	}
-	return methodBasic
+	return MethodBasic
 }
 
 const (
@@ -86,13 +87,13 @@ const (
 )
 
 // authenticate puts on a form and a request header who we are.
-func (c client) authenticate(form url.Values, header http.Header) error {
+func (c Credentials) authenticate(form url.Values, header http.Header) error {
 	switch c.Method {
-	case methodBasic:
+	case MethodBasic:
 		// RFC 6749, section 2.3.1: form-encoded before they are put together.
 		r := http.Request{Header: header}
 		r.SetBasicAuth(url.QueryEscape(c.ID), url.QueryEscape(c.Secret.Reveal()))
-	case methodPost:
+	case MethodPost:
 		form.Set("client_id", c.ID)
 		form.Set("client_secret", c.Secret.Reveal())
 	case methodJWT:

@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ var errAbsent = errors.New("there is no such document")
 
 // document fetches JSON into v. Redirects are followed only to addresses that
 // would have been taken in the first place. The body is never part of an error.
-func (w *web) document(ctx context.Context, what, address string, v any) error {
+func (w *Client) document(ctx context.Context, what, address string, v any) error {
 	if _, err := checkEndpoint(what, address); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (w *web) document(ctx context.Context, what, address string, v any) error {
 	req.Header.Set("Accept", "application/json")
 	// A connection that was allowed only to look for an authorization server must not
 	// carry another request: the guard is asked when connections are made.
-	req.Close = ctx.Value(lookKey{}) != nil
+	req.Close = ctx.Value(probePortKey{}) != nil
 	client := &http.Client{Transport: w.rt, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		next.Close = via[0].Close
 		if len(via) > maxHops {
@@ -64,7 +64,7 @@ func (w *web) document(ctx context.Context, what, address string, v any) error {
 }
 
 func readDocument(what string, resp *http.Response, v any) error {
-	host := clean(resp.Request.URL.Host, 100)
+	host := Clean(resp.Request.URL.Host, 100)
 	switch {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests:
 		return fmt.Errorf("%s at %s: HTTP %d: %w", what, host, resp.StatusCode, errAbsent)
@@ -119,7 +119,7 @@ func plainCause(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &op) && op.Timeout():
 		return fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
-	case errors.Is(err, context.Canceled), errors.Is(err, errAddress),
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrAddress),
 		errors.As(err, &hop), errors.As(err, &dns), errors.As(err, &cert), errors.As(err, &op):
 		return err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

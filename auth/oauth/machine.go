@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"context"
@@ -11,18 +11,20 @@ import (
 )
 
 const (
-	grantJWTBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	grantExchange  = "urn:ietf:params:oauth:grant-type:token-exchange"
-	typeIDToken    = "urn:ietf:params:oauth:token-type:id_token"
-	typeIDJAG      = "urn:ietf:params:oauth:token-type:id-jag"
+	// GrantTypeJWTBearer is the grant type of a signed assertion (RFC 7523).
+	GrantTypeJWTBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	// GrantTypeTokenExchange is the grant type of a token exchange (RFC 8693).
+	GrantTypeTokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+	typeIDToken            = "urn:ietf:params:oauth:token-type:id_token"
+	typeIDJAG              = "urn:ietf:params:oauth:token-type:id-jag"
 )
 
-// machineForm is the token request of a configured grant that needs no person.
-func (w *web) machineForm(ctx context.Context, p *provider, o config.OAuth, scopes []string) (url.Values, error) {
+// MachineForm is the token request of a configured grant that needs no person.
+func (w *Client) MachineForm(ctx context.Context, p *Provider, o config.OAuth, scopes []string) (url.Values, error) {
 	form := url.Values{}
 	p.restrict(form, scopes)
 	if len(scopes) > 0 {
-		form.Set("scope", strings.Join(missing(scopes, []string{offlineAccess}), " "))
+		form.Set("scope", strings.Join(MissingScopes(scopes, []string{ScopeOfflineAccess}), " "))
 	}
 	switch o.Grant {
 	case config.GrantClientCredentials:
@@ -31,14 +33,14 @@ func (w *web) machineForm(ctx context.Context, p *provider, o config.OAuth, scop
 		if o.Assertion == "" {
 			return nil, errors.New("oauth.assertion must be set for the grant jwt_bearer; ${file:PATH} reads it again each time")
 		}
-		form.Set("grant_type", grantJWTBearer)
+		form.Set("grant_type", GrantTypeJWTBearer)
 		form.Set("assertion", strings.TrimSpace(o.Assertion))
 	case config.GrantEnterprise:
 		jag, err := w.exchangeIDToken(ctx, p, o.IDP, form)
 		if err != nil {
 			return nil, err
 		}
-		form.Set("grant_type", grantJWTBearer)
+		form.Set("grant_type", GrantTypeJWTBearer)
 		form.Set("assertion", jag)
 	}
 	return form, nil
@@ -46,7 +48,7 @@ func (w *web) machineForm(ctx context.Context, p *provider, o config.OAuth, scop
 
 // exchangeIDToken trades the person's identity at the enterprise's provider for an
 // assertion that the server's authorization server takes (ID-JAG).
-func (w *web) exchangeIDToken(ctx context.Context, p *provider, idp *config.IDP, like url.Values) (string, error) {
+func (w *Client) exchangeIDToken(ctx context.Context, p *Provider, idp *config.IDP, like url.Values) (string, error) {
 	if idp == nil || idp.IDToken == "" {
 		return "", errors.New("oauth.idp.idToken must be set for the grant enterprise")
 	}
@@ -62,7 +64,7 @@ func (w *web) exchangeIDToken(ctx context.Context, p *provider, idp *config.IDP,
 		endpoint = m.TokenEndpoint
 	}
 	form := url.Values{
-		"grant_type": {grantExchange}, "requested_token_type": {typeIDJAG}, "audience": {p.bind()},
+		"grant_type": {GrantTypeTokenExchange}, "requested_token_type": {typeIDJAG}, "audience": {p.Binding()},
 		"subject_token": {strings.TrimSpace(idp.IDToken)}, "subject_token_type": {typeIDToken},
 	}
 	for _, name := range []string{"scope", "resource"} {
@@ -70,13 +72,13 @@ func (w *web) exchangeIDToken(ctx context.Context, p *provider, idp *config.IDP,
 			form.Set(name, v)
 		}
 	}
-	c := client{ID: idp.ClientID, Secret: keep(idp.ClientSecret), Method: pickMethod(nil, idp.ClientSecret != "")}
-	answer, err := w.post(ctx, tokenCall{endpoint: endpoint, form: form, client: c})
+	c := Credentials{ID: idp.ClientID, Secret: NewStoredSecret(idp.ClientSecret), Method: pickMethod(nil, idp.ClientSecret != "")}
+	answer, err := w.RequestToken(ctx, TokenRequest{Endpoint: endpoint, Form: form, Credentials: c})
 	if err != nil {
-		return "", fmt.Errorf("exchange the identity at %s: %w", hostOf(endpoint), err)
+		return "", fmt.Errorf("exchange the identity at %s: %w", HostOf(endpoint), err)
 	}
 	if t := textField(answer.fields, "issued_token_type"); t != typeIDJAG {
 		return "", fmt.Errorf("%w: the identity provider issued a token of another type than asked", ErrRefused)
 	}
-	return answer.access.Reveal(), nil
+	return answer.Access.Reveal(), nil
 }

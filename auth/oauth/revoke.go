@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"net/url"
 )
 
-// revoke ends tokens at their server (RFC 7009): the refresh token, which by the
+// Revoke ends tokens at their server (RFC 7009): the refresh token, which by the
 // standard takes the access tokens along, or the access token where there is none.
-func (w *web) revoke(ctx context.Context, endpoint string, c client, access, refresh kept) (bool, error) {
+func (w *Client) Revoke(ctx context.Context, endpoint string, c Credentials, access, refresh StoredSecret) (bool, error) {
 	u, err := checkEndpoint("the revocation endpoint", endpoint)
 	if err != nil {
 		return false, err
@@ -23,7 +23,7 @@ func (w *web) revoke(ctx context.Context, endpoint string, c client, access, ref
 	if err := c.authenticate(form, header); err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	ctx, cancel := context.WithTimeout(ctx, TokenTimeout)
 	defer cancel()
 	resp, body, err := w.exchange(ctx, http.MethodPost, u, header, form.Encode())
 	if err != nil {
@@ -32,15 +32,15 @@ func (w *web) revoke(ctx context.Context, endpoint string, c client, access, ref
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
 		return true, nil
 	}
-	te := &TokenError{Host: clean(u.Host, 100), Status: resp.StatusCode, Reason: "it did not revoke the token"}
+	te := &TokenError{Host: Clean(u.Host, 100), Status: resp.StatusCode, Reason: "it did not revoke the token"}
 	if fields, problem := readFields(resp.Header.Get("Content-Type"), body); problem == "" && resp.StatusCode < 500 {
 		te.refusal(fields, textField(fields, "error"), secretsOf(form, header))
 	}
 	return false, te
 }
 
-// deregister deletes a registration at its server, where that is offered.
-func (w *web) deregister(ctx context.Context, r *Registration) error {
+// Deregister deletes a registration at its server, where that is offered.
+func (w *Client) Deregister(ctx context.Context, r *Registration) error {
 	if r.Manage == "" || r.Token.IsZero() {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"context"
@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// resourceMetadata is what a server publishes about itself (RFC 9728).
-type resourceMetadata struct {
+// ResourceMetadata is what a server publishes about itself (RFC 9728).
+type ResourceMetadata struct {
 	Resource             string   `json:"resource"`
 	AuthorizationServers []string `json:"authorization_servers"`
 	ScopesSupported      []string `json:"scopes_supported"`
 
-	from string // where it was found
+	FoundAt string `json:"-"` // where it was found
 }
 
-// findResource fetches the metadata of the server: from the address its challenge
+// FindResourceMetadata fetches the metadata of the server: from the address its challenge
 // names, else from the well-known places in the order the protocol gives. Nil means
 // that the server publishes none.
-func (w *web) findResource(ctx context.Context, server *url.URL, c Challenge) (*resourceMetadata, error) {
+func (w *Client) FindResourceMetadata(ctx context.Context, server *url.URL, c Challenge) (*ResourceMetadata, error) {
 	for _, place := range resourcePlaces(server, c) {
-		m := &resourceMetadata{from: place}
+		m := &ResourceMetadata{FoundAt: place}
 		err := w.document(ctx, "the server's resource metadata", place, m)
 		if errors.Is(err, errAbsent) {
 			continue
@@ -30,8 +30,8 @@ func (w *web) findResource(ctx context.Context, server *url.URL, c Challenge) (*
 		if err != nil {
 			return nil, err
 		}
-		if err := covers(m.Resource, server); err != nil {
-			return nil, fmt.Errorf("the resource metadata at %s is not for this server: %w", hostOf(place), err)
+		if err := ResourceCovers(m.Resource, server); err != nil {
+			return nil, fmt.Errorf("the resource metadata at %s is not for this server: %w", HostOf(place), err)
 		}
 		return m, nil
 	}
@@ -55,11 +55,11 @@ func resourcePlaces(server *url.URL, c Challenge) []string {
 	return append(places, base(server)+wellKnown)
 }
 
-// hostOf is what messages say about an address.
-func hostOf(address string) string {
+// HostOf is what messages say about an address.
+func HostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return "an address without host"
 	}
-	return clean(u.Host, 100)
+	return Clean(u.Host, 100)
 }

@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// tokenTimeout bounds one request to a token endpoint. It does not depend on the
+// TokenTimeout bounds one request to a token endpoint. It does not depend on the
 // caller's patience: an answer that nobody takes in may be a login lost.
-const tokenTimeout = 30 * time.Second
+const TokenTimeout = 30 * time.Second
 
 // TokenError is what went wrong at a token, registration or device endpoint. It
 // holds no secret, nor any part of a body but the error code and a description that
@@ -36,7 +36,7 @@ type TokenError struct {
 	RetryAfter time.Duration // what the server asked for; 0: nothing
 
 	lost bool  // the server may have acted, and its answer did not reach us
-	err  error // cause
+	Err  error // cause
 }
 
 func (e *TokenError) Error() string {
@@ -61,10 +61,10 @@ func (e *TokenError) Is(target error) bool {
 }
 
 // Unwrap returns the cause.
-func (e *TokenError) Unwrap() error { return e.err }
+func (e *TokenError) Unwrap() error { return e.Err }
 
-// refusedWith reports whether the server said no with one of the codes.
-func refusedWith(err error, codes ...string) bool {
+// RefusedWith reports whether the server said no with one of the codes.
+func RefusedWith(err error, codes ...string) bool {
 	var te *TokenError
 	if !errors.As(err, &te) || te.Code == "" {
 		return false
@@ -77,72 +77,72 @@ func refusedWith(err error, codes ...string) bool {
 	return false
 }
 
-// answerLost reports whether the server may have acted although we do not know.
-func answerLost(err error) bool {
+// AnswerLost reports whether the server may have acted although we do not know.
+func AnswerLost(err error) bool {
 	var te *TokenError
 	return errors.As(err, &te) && te.lost
 }
 
-// tokenCall is one request to a token endpoint.
-type tokenCall struct {
-	endpoint string
-	form     url.Values
-	client   client
-	proof    *dpopKey // nil: no DPoP
-	// first is asked when the connection is there, before the body is written; an
+// TokenRequest is one request to a token endpoint.
+type TokenRequest struct {
+	Endpoint    string
+	Form        url.Values
+	Credentials Credentials
+	DPoP        *DPoPKey // nil: no DPoP
+	// BeforeSend is asked when the connection is there, before the body is written; an
 	// error keeps it from being sent. Nil: it may be sent more than once.
-	first func(context.Context) error
+	BeforeSend func(context.Context) error
 }
 
-// post sends one request and reads the answer. It is sent once, with one exception
+// RequestToken sends one request and reads the answer. It is sent once, with one exception
 // that the standard asks for: again with the nonce that the server demanded.
-func (w *web) post(ctx context.Context, call tokenCall) (*tokenAnswer, error) {
-	u, err := checkEndpoint("the token endpoint", call.endpoint)
+func (w *Client) RequestToken(ctx context.Context, call TokenRequest) (*TokenResponse, error) {
+	u, err := checkEndpoint("the token endpoint", call.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), TokenTimeout)
 	defer cancel()
 	a, err := w.postOnce(ctx, u, call)
-	if call.proof != nil && refusedWith(err, "use_dpop_nonce") && w.nonces.get(u) != "" {
+	if call.DPoP != nil && RefusedWith(err, "use_dpop_nonce") && w.nonces.Get(u) != "" {
 		a, err = w.postOnce(ctx, u, call)
 	}
 	return a, err
 }
 
-func (w *web) postOnce(ctx context.Context, u *url.URL, call tokenCall) (*tokenAnswer, error) {
+func (w *Client) postOnce(ctx context.Context, u *url.URL, call TokenRequest) (*TokenResponse, error) {
 	form := url.Values{}
-	for k, v := range call.form {
+	for k, v := range call.Form {
 		form[k] = v
 	}
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
-	if err := call.client.authenticate(form, header); err != nil {
+	if err := call.Credentials.authenticate(form, header); err != nil {
 		return nil, err
 	}
-	if call.proof != nil {
-		proof, err := call.proof.proof(http.MethodPost, u, vault.Secret{}, w.nonces.get(u))
+	if call.DPoP != nil {
+		proof, err := call.DPoP.Proof(http.MethodPost, u, vault.Secret{}, w.nonces.Get(u))
 		if err != nil {
 			return nil, fmt.Errorf("make a DPoP proof: %w", err)
 		}
 		header.Set("DPoP", proof)
 	}
-	resp, body, err := w.exchangeOnce(ctx, http.MethodPost, u, header, form.Encode(), call.first)
+	resp, body, err := w.exchangeOnce(ctx, http.MethodPost, u, header, form.Encode(), call.BeforeSend)
 	if err != nil {
 		return nil, err
 	}
-	w.nonces.set(u, resp.Header.Get("DPoP-Nonce"))
-	return readAnswer(resp, body, secretsOf(form, header))
+	w.nonces.Set(u, resp.Header.Get("DPoP-Nonce"))
+	return readTokenResponse(resp, body, secretsOf(form, header))
 }
 
 // exchange sends one request that holds secrets and returns the whole answer. It
 // follows no redirect: the secrets would travel along.
-func (w *web) exchange(ctx context.Context, method string, u *url.URL, header http.Header, body string) (*http.Response, []byte, error) {
+func (w *Client) exchange(ctx context.Context, method string, u *url.URL, header http.Header, body string) (*http.Response, []byte, error) {
 	return w.exchangeOnce(ctx, method, u, header, body, nil)
 }
 
 // exchangeOnce is exchange for a request that first may keep from being sent, as late
 // as that is possible: the connection is there, and the body is not yet written.
-func (w *web) exchangeOnce(ctx context.Context, method string, u *url.URL, header http.Header, body string, first func(context.Context) error) (*http.Response, []byte, error) {
+func (w *Client) exchangeOnce(ctx context.Context, method string, u *url.URL, header http.Header, body string, first func(context.Context) error) (*http.Response, []byte, error) {
 	check := func() error { return nil }
 	if first != nil {
 		check = func() error { return first(ctx) }
@@ -165,12 +165,12 @@ func (w *web) exchangeOnce(ctx context.Context, method string, u *url.URL, heade
 			return nil, nil, why
 		}
 		cause := plainCause(err)
-		return nil, nil, &TokenError{Host: u.Host, Reason: cause.Error(), lost: !neverSent(err), err: cause}
+		return nil, nil, &TokenError{Host: u.Host, Reason: cause.Error(), lost: !neverSent(err), Err: cause}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := readBounded(resp.Body)
 	if err != nil {
-		return nil, nil, &TokenError{Host: u.Host, Status: resp.StatusCode, Reason: err.Error(), lost: resp.StatusCode < 300, err: err}
+		return nil, nil, &TokenError{Host: u.Host, Status: resp.StatusCode, Reason: err.Error(), lost: resp.StatusCode < 300, Err: err}
 	}
 	return resp, text, nil
 }
@@ -179,7 +179,7 @@ func (w *web) exchangeOnce(ctx context.Context, method string, u *url.URL, heade
 func neverSent(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
-	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns) || errors.Is(err, errAddress)
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns) || errors.Is(err, ErrAddress)
 }
 
 // retryAfter reads the header of that name; nonsense and the past are 0.

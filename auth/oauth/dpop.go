@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"crypto/ecdsa"
@@ -14,15 +14,15 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// dpopKey makes proofs that this process holds the key a token is bound to
+// DPoPKey makes proofs that this process holds the key a token is bound to
 // (RFC 9449).
-type dpopKey struct {
+type DPoPKey struct {
 	sign *signer
 	jwk  jwk
 }
 
-// newDPoPKey makes a key and returns it with its text for a grant.
-func newDPoPKey() (*dpopKey, vault.Secret, error) {
+// NewDPoPKey makes a key and returns it with its text for a grant.
+func NewDPoPKey() (*DPoPKey, vault.Secret, error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, vault.Secret{}, err
@@ -32,12 +32,12 @@ func newDPoPKey() (*dpopKey, vault.Secret, error) {
 		return nil, vault.Secret{}, err
 	}
 	text := vault.NewSecret(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
-	key, err := loadDPoPKey(text)
+	key, err := LoadDPoPKey(text)
 	return key, text, err
 }
 
-// loadDPoPKey reads a key that newDPoPKey made; nil for the zero secret.
-func loadDPoPKey(text vault.Secret) (*dpopKey, error) {
+// LoadDPoPKey reads a key that newDPoPKey made; nil for the zero secret.
+func LoadDPoPKey(text vault.Secret) (*DPoPKey, error) {
 	if text.IsZero() {
 		return nil, nil
 	}
@@ -50,17 +50,17 @@ func loadDPoPKey(text vault.Secret) (*dpopKey, error) {
 		return nil, err
 	}
 	// Uncompressed point: 4, then x and y of 32 bytes each.
-	return &dpopKey{sign: s, jwk: jwk{Kty: "EC", Crv: "P-256", X: b64.EncodeToString(pub[1:33]), Y: b64.EncodeToString(pub[33:65])}}, nil
+	return &DPoPKey{sign: s, jwk: jwk{Kty: "EC", Crv: "P-256", X: b64.EncodeToString(pub[1:33]), Y: b64.EncodeToString(pub[33:65])}}, nil
 }
 
 // thumbprint is the key's name (RFC 7638), for the authorization request.
-func (k *dpopKey) thumbprint() string {
+func (k *DPoPKey) thumbprint() string {
 	sum := sha256.Sum256([]byte(`{"crv":"` + k.jwk.Crv + `","kty":"` + k.jwk.Kty + `","x":"` + k.jwk.X + `","y":"` + k.jwk.Y + `"}`))
 	return b64.EncodeToString(sum[:])
 }
 
-// proof makes the DPoP header of one request. Access is zero at a token endpoint.
-func (k *dpopKey) proof(method string, target *url.URL, access vault.Secret, nonce string) (string, error) {
+// Proof makes the DPoP header of one request. Access is zero at a token endpoint.
+func (k *DPoPKey) Proof(method string, target *url.URL, access vault.Secret, nonce string) (string, error) {
 	u := *target
 	u.RawQuery, u.Fragment, u.RawFragment, u.User = "", "", "", nil
 	claims := map[string]any{"jti": rand.Text(), "htm": method, "htu": u.String(), "iat": time.Now().Unix()}
@@ -75,19 +75,21 @@ func (k *dpopKey) proof(method string, target *url.URL, access vault.Secret, non
 	return k.sign.sign(map[string]any{"typ": "dpop+jwt", "jwk": public}, claims)
 }
 
-// nonceBook remembers the last DPoP nonce of each origin.
-type nonceBook struct {
+// Nonces remembers the last DPoP nonce of each origin.
+type Nonces struct {
 	mu sync.Mutex // guards by
 	by map[string]string
 }
 
-func (b *nonceBook) get(u *url.URL) string {
+// Get returns the last nonce of the origin of u; "" when there is none.
+func (b *Nonces) Get(u *url.URL) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.by[origin(u)]
+	return b.by[Origin(u)]
 }
 
-func (b *nonceBook) set(u *url.URL, nonce string) {
+// Set remembers a nonce; an empty or oversized one changes nothing.
+func (b *Nonces) Set(u *url.URL, nonce string) {
 	if nonce == "" || len(nonce) > 1024 {
 		return
 	}
@@ -96,5 +98,5 @@ func (b *nonceBook) set(u *url.URL, nonce string) {
 	if b.by == nil || len(b.by) > 1000 {
 		b.by = map[string]string{}
 	}
-	b.by[origin(u)] = nonce
+	b.by[Origin(u)] = nonce
 }

@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"net/url"
@@ -9,25 +9,25 @@ import (
 // The configuration overrides each of them.
 type quirks struct {
 	resource  string            // "omit": the provider refuses the parameter
-	params    map[string]string // extra parameters of the authorization request
-	endpoints serverMetadata    // endpoints of providers that publish no metadata
+	params    map[string]string // Extra parameters of the authorization request
+	endpoints ServerMetadata    // endpoints of providers that publish no metadata
 }
 
-// catalogue lists providers by the host of their issuer; a leading dot covers all
+// knownProviders lists providers by the host of their issuer; a leading dot covers all
 // names below.
-var catalogue = map[string]quirks{
+var knownProviders = map[string]quirks{
 	"login.microsoftonline.com": {resource: "omit"}, // AADSTS9010010: resource beside scope
 	"login.microsoftonline.us":  {resource: "omit"},
 	"accounts.google.com": {
 		resource: "omit",
 		params:   map[string]string{"access_type": "offline", "prompt": "consent"}, // else no refresh token
 	},
-	"github.com": {endpoints: serverMetadata{
+	"github.com": {endpoints: ServerMetadata{
 		AuthorizationEndpoint: "https://github.com/login/oauth/authorize",
 		TokenEndpoint:         "https://github.com/login/oauth/access_token",
 		DeviceEndpoint:        "https://github.com/login/device/code",
 	}},
-	"slack.com": {endpoints: serverMetadata{
+	"slack.com": {endpoints: ServerMetadata{
 		AuthorizationEndpoint: "https://slack.com/oauth/v2_user/authorize",
 		TokenEndpoint:         "https://slack.com/api/oauth.v2.user.access",
 	}},
@@ -40,7 +40,7 @@ func quirksOf(issuer string) quirks {
 		return quirks{}
 	}
 	host := strings.ToLower(u.Hostname())
-	if q, ok := catalogue[host]; ok {
+	if q, ok := knownProviders[host]; ok {
 		return q
 	}
 	for name := host; ; {
@@ -48,7 +48,7 @@ func quirksOf(issuer string) quirks {
 		if !ok {
 			return quirks{}
 		}
-		if q, ok := catalogue["."+rest]; ok {
+		if q, ok := knownProviders["."+rest]; ok {
 			return q
 		}
 		name = rest

@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"context"
@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	grantDevice     = "urn:ietf:params:oauth:grant-type:device_code"
+	// GrantTypeDevice is the grant type of a login with a device code.
+	GrantTypeDevice = "urn:ietf:params:oauth:grant-type:device_code"
 	defaultInterval = 5 * time.Second
 	maxDeviceLife   = time.Hour
 )
@@ -25,18 +26,18 @@ type Device struct {
 	Interval time.Duration `json:"interval"`
 }
 
-// deviceRecord is the answer of a device authorization endpoint (RFC 8628).
-type deviceRecord struct {
+// DeviceAuthorization is the answer of a device authorization endpoint (RFC 8628).
+type DeviceAuthorization struct {
 	Device
-	Code kept `json:"device_code"`
+	Code StoredSecret `json:"device_code"`
 
-	life time.Duration // of the code; 0: the server does not say
+	Life time.Duration `json:"-"` // of the code; 0: the server does not say
 }
 
-// authorizeDevice gets a code from the server.
-func (w *web) authorizeDevice(ctx context.Context, p *provider, c client, scopes []string) (*deviceRecord, error) {
+// AuthorizeDevice gets a code from the server.
+func (w *Client) AuthorizeDevice(ctx context.Context, p *Provider, c Credentials, scopes []string) (*DeviceAuthorization, error) {
 	form := url.Values{}
-	if c.Method == methodBasic {
+	if c.Method == MethodBasic {
 		form.Set("client_id", c.ID) // required here whatever the method
 	}
 	p.restrict(form, scopes)
@@ -44,11 +45,11 @@ func (w *web) authorizeDevice(ctx context.Context, p *provider, c client, scopes
 	if err := c.authenticate(form, header); err != nil {
 		return nil, err
 	}
-	u, err := checkEndpoint("the device authorization endpoint", p.meta.DeviceEndpoint)
+	u, err := checkEndpoint("the device authorization endpoint", p.Metadata.DeviceEndpoint)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	ctx, cancel := context.WithTimeout(ctx, TokenTimeout)
 	defer cancel()
 	resp, body, err := w.exchange(ctx, http.MethodPost, u, header, form.Encode())
 	if err != nil {
@@ -58,21 +59,21 @@ func (w *web) authorizeDevice(ctx context.Context, p *provider, c client, scopes
 }
 
 // restrict puts scopes, resource and audience on a request for tokens or for a code.
-func (p *provider) restrict(form url.Values, scopes []string) {
+func (p *Provider) restrict(form url.Values, scopes []string) {
 	if len(scopes) > 0 {
 		form.Set("scope", strings.Join(scopes, " "))
 	}
-	if p.resource != "" {
-		form.Set("resource", p.resource)
+	if p.Resource != "" {
+		form.Set("resource", p.Resource)
 	}
-	if p.audience != "" {
-		form.Set("audience", p.audience)
+	if p.Audience != "" {
+		form.Set("audience", p.Audience)
 	}
 }
 
 // readDevice reads the answer of a device authorization endpoint.
-func readDevice(resp *http.Response, body []byte, secrets []string) (*deviceRecord, error) {
-	te := &TokenError{Host: clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+func readDevice(resp *http.Response, body []byte, secrets []string) (*DeviceAuthorization, error) {
+	te := &TokenError{Host: Clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
 	fields, problem := readFields(resp.Header.Get("Content-Type"), body)
 	switch code := textField(fields, "error"); {
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
@@ -85,24 +86,24 @@ func readDevice(resp *http.Response, body []byte, secrets []string) (*deviceReco
 		te.refusal(fields, code, secrets)
 		return nil, te
 	}
-	d := &deviceRecord{Code: keep(textField(fields, "device_code"))}
-	d.UserCode = clean(textField(fields, "user_code"), 64)
+	d := &DeviceAuthorization{Code: NewStoredSecret(textField(fields, "device_code"))}
+	d.UserCode = Clean(textField(fields, "user_code"), 64)
 	address := textField(fields, "verification_uri")
 	if address == "" {
 		address = textField(fields, "verification_url") // as Google spells it
 	}
-	page, err := pageURL("verification_uri", address)
+	page, err := PageURL("verification_uri", address)
 	if err != nil || d.UserCode == "" || d.Code.IsZero() {
 		te.Reason = "the answer has no code, or no page that may be shown"
 		return nil, te
 	}
 	d.VerificationURI = page.String()
-	if full, err := pageURL("verification_uri_complete", textField(fields, "verification_uri_complete")); err == nil && origin(full) == origin(page) {
+	if full, err := PageURL("verification_uri_complete", textField(fields, "verification_uri_complete")); err == nil && Origin(full) == Origin(page) {
 		d.Complete = full.String()
 	}
 	if d.Interval = readLife(fields["interval"]); d.Interval == 0 {
 		d.Interval = defaultInterval
 	}
-	d.life = min(readLife(fields["expires_in"]), maxDeviceLife)
+	d.Life = min(readLife(fields["expires_in"]), maxDeviceLife)
 	return d, nil
 }
