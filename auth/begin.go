@@ -113,7 +113,7 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 		return nil, fmt.Errorf("log in to %s: the authorization server %s does not advertise PKCE with S256 (code_challenge_methods_supported), so its codes could be stolen; ask its operator",
 			a, oauth.HostOf(b.p.Binding()))
 	}
-	defer e.listener.hold()()
+	defer e.listener.Hold()()
 	if b.to, err = e.redirectFor(ctx, srv, b.opt); err != nil {
 		return nil, err
 	}
@@ -199,8 +199,8 @@ func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOp
 		return oauth.Redirect{}, errors.New("oauth.redirectUri is not an absolute address without fragment")
 	}
 	if opt.Listen && to.Class == oauth.ClassFixed {
-		if err := e.listener.listenOn(u, e.listenerMemory(ctx).ID); err != nil {
-			return oauth.Redirect{}, err
+		if err := e.listener.ListenOn(u, e.listenerMemory(ctx).ID); err != nil {
+			return oauth.Redirect{}, engineClosed(err)
 		}
 	}
 	return to, nil

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/usher-mcp/usher/auth/loopback"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
@@ -44,26 +45,27 @@ type Options struct {
 // Engine logs accounts in and keeps them so. All methods may be called from any
 // goroutine. Several engines, in several processes, may share one store.
 type Engine struct {
-	store    vault.Store
-	opt      Options
-	log      *slog.Logger
-	flights  singleflight.Group
-	tokens   tokenBook
-	nonces   oauth.Nonces
-	grants   grantCache
-	stocks   stockBook
-	listener listener
-	waiting  waitBook
-	polls    pollBook
-	answers  chan struct{} // full while as many answers of browsers as may be are taken in
-	verdicts verdictBook
-	unsaved  unsavedBook
-	count    counters
-	seed     string // makes this process renew at other moments than its neighbours, and names it in notes
-	self     func() sender
-	stateOf  func(sender) senderState
-	sendings vault.Sightings // of the notes of other processes
-	clock    vault.Clock
+	store        vault.Store
+	opt          Options
+	log          *slog.Logger
+	flights      singleflight.Group
+	tokens       tokenBook
+	nonces       oauth.Nonces
+	grants       grantCache
+	stocks       stockBook
+	listener     loopback.Server
+	listenerLook time.Duration
+	waiting      waitBook
+	polls        pollBook
+	answers      chan struct{} // full while as many answers of browsers as may be are taken in
+	verdicts     verdictBook
+	unsaved      unsavedBook
+	count        counters
+	seed         string // makes this process renew at other moments than its neighbours, and names it in notes
+	self         func() sender
+	stateOf      func(sender) senderState
+	sendings     vault.Sightings // of the notes of other processes
+	clock        vault.Clock
 
 	life context.Context // ends with Close
 	stop context.CancelFunc
@@ -90,9 +92,9 @@ func New(store vault.Store, options *Options) *Engine {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	e.life, e.stop = context.WithCancel(context.Background())
-	e.listener.take = func(w http.ResponseWriter, r *http.Request) { e.callback(w, r, "") }
-	e.listener.spawn = e.spawn
-	e.listener.idle, e.listener.linger, e.listener.look = e.closeListenerWhenIdle, listenerLinger, listenerLook
+	e.listener.Receive = func(w http.ResponseWriter, r *http.Request) { e.callback(w, r, "") }
+	e.listener.Spawn = e.spawn
+	e.listener.OnOpen, e.listener.Linger, e.listenerLook = e.closeListenerWhenIdle, listenerLinger, listenerLook
 	return e
 }
 
@@ -103,7 +105,7 @@ func (e *Engine) Close() error {
 	e.closed = true
 	e.mu.Unlock()
 	e.stop()
-	e.listener.close()
+	e.listener.Close()
 	e.work.Wait()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/usher-mcp/usher/auth/loopback"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 )
@@ -66,7 +67,7 @@ func (e *Engine) Explain(ctx context.Context, a Account, srv config.Server, opti
 	_, x.ScopesFrom = oauth.ChooseScopes(oauth.SettingsOf(srv), b.p)
 	var fixed bool
 	if b.to, fixed = fixedRedirect(srv, b.opt); !fixed {
-		b.to = oauth.Redirect{URI: "http://127.0.0.1:PORT" + callbackPath, Class: oauth.ClassLoopback}
+		b.to = oauth.Redirect{URI: "http://127.0.0.1:PORT" + loopback.Path, Class: oauth.ClassLoopback}
 	}
 	if err := e.explainClient(ctx, b, x); err != nil {
 		return x, err

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/loopback"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/limit"
@@ -253,7 +254,7 @@ func TestCallbackConnections(t *testing.T) {
 		t.Errorf("HTTP %d", status)
 	}
 	// The first ones were closed to make room: a read ends before any timeout.
-	_ = idle[0].SetReadDeadline(time.Now().Add(headerTimeout / 2))
+	_ = idle[0].SetReadDeadline(time.Now().Add(loopback.HeaderTimeout / 2))
 	if _, err := bufio.NewReader(idle[0]).ReadByte(); err == nil || isTimeout(err) {
 		t.Errorf("the oldest connection is still open: %v", err)
 	}

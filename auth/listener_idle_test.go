@@ -74,7 +74,7 @@ func TestListenerStaysForOthers(t *testing.T) {
 	if err := other.Cancel(t.Context(), theirs.State); err != nil {
 		t.Fatal(err)
 	}
-	release := w.e.listener.hold()
+	release := w.e.listener.Hold()
 	if w.e.closeIdleListener(t.Context(), later.Add(time.Hour)) || !listens(t, p) {
 		t.Fatal("closed while a login is being prepared")
 	}
@@ -87,7 +87,7 @@ func TestListenerStaysForOthers(t *testing.T) {
 // The engine closes it by itself, and Close afterwards ends nothing twice.
 func TestListenerClosesByItself(t *testing.T) {
 	w := newWorld(t, nil, nil)
-	w.e.listener.linger, w.e.listener.look = time.Millisecond, time.Millisecond
+	w.e.listener.Linger, w.e.listenerLook = time.Millisecond, time.Millisecond
 	p, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/auth/forward"
+	"github.com/usher-mcp/usher/auth/loopback"
 )
 
 // courierGoodbye is how long the far side has to end after the line was closed.
@@ -71,9 +72,11 @@ func (a *factory) courierNear(ctx context.Context, o loginOptions, mode bulk.Mod
 	if err != nil {
 		return line.explain(wait, err)
 	}
-	catcher := auth.NewCatcher(near.Answer)
-	defer func() { _ = catcher.Close() }() // the pages have been shown
-	redirects, err := a.catchAt(catcher, hello.Redirects)
+	callbacks := loopback.NewListener(func(ctx context.Context, cb auth.Callback) loopback.Outcome {
+		return auth.CallbackOutcome(near.Answer(ctx, cb))
+	})
+	defer func() { _ = callbacks.Close() }() // the pages have been shown
+	redirects, err := a.listenAt(callbacks, hello.Redirects)
 	if err != nil {
 		return err
 	}
@@ -84,9 +87,9 @@ func (a *factory) courierNear(ctx context.Context, o loginOptions, mode bulk.Mod
 	return a.carry(wait, stop, o, line, near, hello.Host)
 }
 
-// catchAt listens where the far side would like answers to be taken, as far as that
+// listenAt listens where the far side would like answers to be taken, as far as that
 // is possible here.
-func (a *factory) catchAt(c *auth.Catcher, wanted []string) ([]string, error) {
+func (a *factory) listenAt(c *loopback.Listener, wanted []string) ([]string, error) {
 	first := ""
 	if len(wanted) > 0 {
 		first, wanted = wanted[0], wanted[1:]

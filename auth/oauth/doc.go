@@ -23,7 +23,7 @@
 //
 // Discovery is in discover.go, metadata.go and resource.go; exceptions for known
 // providers are data in providers.go; token requests are in token.go and response.go;
-// proof and signed assertions are in dpop.go and jwt.go.
+// DPoP and signed assertions are in dpop.go and jwt.go.
 //
 // The package does not own grants, their refresh or pending logins (auth), nor the
 // callback listener (auth/loopback).

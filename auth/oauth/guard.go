@@ -248,7 +248,7 @@ type Client struct {
 	nonces *Nonces
 }
 
-// ClientOptions steer a web.
+// ClientOptions steer a [Client].
 type ClientOptions struct {
 	// RoundTripper carries the requests in place of the guarded network. Nil: the network.
 	RoundTripper http.RoundTripper

@@ -1,4 +1,4 @@
-package auth
+package loopback
 
 import (
 	"context"
@@ -8,29 +8,31 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/usher-mcp/usher/auth/oauth"
 )
 
-// A catcher carries what a browser brings to the redirect address, and nothing else.
+// The listener passes on what a browser brings to the redirect address, and nothing else.
 func TestCatcher(t *testing.T) {
 	var carried atomic.Int32
-	c := NewCatcher(func(_ context.Context, cb Callback) error {
+	c := NewListener(func(_ context.Context, cb oauth.Callback) Outcome {
 		carried.Add(1)
 		switch cb.Code.Reveal() {
 		case "good":
-			return nil
+			return LoggedIn
 		case "refused":
-			return ErrRefused
+			return Failed
 		case "later":
-			return ErrUnavailable
+			return Retry
 		}
-		return ErrUnknownState
+		return Unknown
 	})
 	defer func() { _ = c.Close() }()
 	at, err := c.Listen("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := strings.TrimSuffix(at, callbackPath)
+	root := strings.TrimSuffix(at, Path)
 	for name, tt := range map[string]struct {
 		method, address string
 		header          map[string]string
@@ -50,15 +52,15 @@ func TestCatcher(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := carried.Load()
-			status, h, body := get(t, tt.method, tt.address, tt.header)
+			status, h, body := fetch(t, tt.method, tt.address, tt.header)
 			if status != tt.status || (carried.Load() > before) != tt.carried {
 				t.Errorf("HTTP %d, carried %v", status, carried.Load() > before)
 			}
-			checkPage(t, name, h, body)
+			checkFixedPage(t, name, h, body)
 		})
 	}
-	// It is no engine: a neighbour that wants the port must not rely on it.
-	if _, h, _ := get(t, http.MethodGet, root+identityPath, nil); h.Get(identityHeader) != "" {
+	// It is not an engine: a neighbour that wants the port must not rely on it.
+	if _, h, _ := fetch(t, http.MethodGet, root+identityPath, nil); h.Get(identityHeader) != "" {
 		t.Error("it says that it is an engine's listener")
 	}
 }
@@ -69,9 +71,9 @@ func TestCatcherAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	c := NewCatcher(func(context.Context, Callback) error { return nil })
+	c := NewListener(func(context.Context, oauth.Callback) Outcome { return LoggedIn })
 	defer func() { _ = c.Close() }()
-	busy := "http://" + taken.Addr().String() + callbackPath
+	busy := "http://" + taken.Addr().String() + Path
 	if got, err := c.Listen(busy); err != nil || got == busy || !strings.HasPrefix(got, "http://127.0.0.1:") {
 		t.Errorf("instead of a port that is taken: %q, %v", got, err)
 	}
@@ -86,12 +88,12 @@ func TestCatcherAddresses(t *testing.T) {
 			t.Errorf("listens for %s", bad)
 		}
 	}
-	free := freePort()
+	free := FreePort()
 	fixed := "http://localhost:" + strconv.Itoa(free) + "/cb"
 	if err := c.ListenOn(fixed); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, _ := get(t, http.MethodGet, fixed+"?state=s&code=c", nil); status != http.StatusOK {
+	if status, _, _ := fetch(t, http.MethodGet, fixed+"?state=s&code=c", nil); status != http.StatusOK {
 		t.Errorf("HTTP %d", status)
 	}
 }

@@ -1,4 +1,4 @@
-package auth
+package loopback
 
 import (
 	"crypto/sha256"
@@ -8,16 +8,54 @@ import (
 	"sync"
 )
 
+// Outcome is how a login ended, as far as a browser may see it.
+type Outcome int
+
+// The outcomes.
+const (
+	// LoggedIn: the login is stored.
+	LoggedIn Outcome = iota
+	// Failed: the login ended without a grant.
+	Failed
+	// Unknown: no login waits for this callback.
+	Unknown
+	// Retry: the login could not be finished right now; the same callback may come again.
+	Retry
+)
+
 // page is what a person gets to see. All of it is fixed: nothing from a request or
 // from a provider ever appears.
 type page struct{ Title, Text, Sign string }
 
-var (
-	pageDone   = page{"You are logged in", "usher has stored the login. You can close this window.", "✔"}
-	pageFailed = page{"The login did not work", "Nothing was stored. The terminal or console in which the login began says why. You can close this window.", "✖"}
-	pageStray  = page{"Nothing to do here", "No login waits for this: it is finished already, or was never begun. Logins that wait are not affected. You can close this window.", "–"}
-	pageLater  = page{"Not finished yet", "The login could not be finished right now. Reload this page to try again.", "…"}
-)
+// page returns the page of an outcome.
+func (o Outcome) page() page {
+	switch o {
+	case LoggedIn:
+		return page{"You are logged in", "usher has stored the login. You can close this window.", "✔"}
+	case Failed:
+		return page{"The login did not work", "Nothing was stored. The terminal or console in which the login began says why. You can close this window.", "✖"}
+	case Retry:
+		return page{"Not finished yet", "The login could not be finished right now. Reload this page to try again.", "…"}
+	}
+	return page{"Nothing to do here", "No login waits for this: it is finished already, or was never begun. Logins that wait are not affected. You can close this window.", "–"}
+}
+
+// Title is the heading of the page of an outcome.
+func (o Outcome) Title() string { return o.page().Title }
+
+// status is the HTTP status of an outcome.
+func (o Outcome) status() int {
+	switch o {
+	case LoggedIn, Failed:
+		return http.StatusOK
+	case Retry:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusBadRequest
+}
+
+// WriteOutcome shows how a login ended.
+func WriteOutcome(w http.ResponseWriter, o Outcome) { writePage(w, o.status(), o) }
 
 // pageStyle is all the style there is; the policy allows it by its hash.
 const pageStyle = `:root { color-scheme: light dark; --ink: #1c2024; --soft: #5c6068; --paper: #f7f7f9; --card: #fff; --line: #dcdce3; --good: #176c46; --bad: #b42318 }
@@ -53,7 +91,7 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 
 // writePage answers with a page that loads nothing, leads nowhere, is not kept and
 // cannot be framed.
-func writePage(w http.ResponseWriter, status int, p page) page {
+func writePage(w http.ResponseWriter, status int, o Outcome) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", pagePolicy())
@@ -62,6 +100,5 @@ func writePage(w http.ResponseWriter, status int, p page) page {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = pageTemplate().Execute(w, p) // the browser has gone if this fails
-	return p
+	_ = pageTemplate().Execute(w, o.page()) // the browser has gone if this fails
 }
