@@ -52,9 +52,17 @@ type begun struct {
 	had    int64   // version of the grant there is; 0: none
 }
 
+// preparer does what the beginnings of all logins have in common.
+type preparer struct {
+	*env
+
+	grants *grantStore
+	steps  *stepUps
+}
+
 // prepare discovers, chooses scopes and finds a client. The caller closes web.
-func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (b *begun, err error) {
-	b = &begun{a: a, srv: srv, web: e.web(e.boundsOf(ctx, srv))}
+func (pr *preparer) prepare(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (b *begun, err error) {
+	b = &begun{a: a, srv: srv, web: pr.client(pr.boundsOf(ctx, srv))}
 	if options != nil {
 		b.opt = *options
 	}
@@ -66,10 +74,10 @@ func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, opti
 	if b.p, err = b.web.Discover(ctx, srv, b.opt.Challenge); err != nil {
 		return nil, err
 	}
-	if b.step, err = e.loadStep(ctx, a); err != nil {
+	if b.step, err = pr.steps.load(ctx, a); err != nil {
 		return nil, err
 	}
-	if g, err := e.loadGrant(ctx, a); err == nil && g != nil {
+	if g, err := pr.grants.load(ctx, a); err == nil && g != nil {
 		b.had = g.version
 	}
 	b.scopes, _ = oauth.ChooseScopes(oauth.SettingsOf(srv), b.p)
@@ -98,7 +106,7 @@ func (e *Engine) Alone(ctx context.Context, a Account, f func(context.Context) e
 // from the page goes to [Engine.Complete], in this process or another one.
 func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (*Pending, error) {
 	a = a.normal()
-	b, err := e.prepare(ctx, a, srv, options)
+	b, err := e.preparer.prepare(ctx, a, srv, options)
 	if err != nil {
 		return nil, err
 	}
@@ -113,32 +121,32 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 		return nil, fmt.Errorf("log in to %s: the authorization server %s does not advertise PKCE with S256 (code_challenge_methods_supported), so its codes could be stolen; ask its operator",
 			a, oauth.HostOf(b.p.Binding()))
 	}
-	defer e.listener.Hold()()
-	if b.to, err = e.redirectFor(ctx, srv, b.opt); err != nil {
+	defer e.callbacks.server.Hold()()
+	if b.to, err = e.callbacks.redirectFor(ctx, srv, b.opt); err != nil {
 		return nil, err
 	}
-	if b.client, err = e.identify(ctx, b.web, b.p, oauth.SettingsOf(srv), &b.to, b.opt.FreshClient); err != nil {
+	if b.client, err = e.clients.identify(ctx, b.web, b.p, oauth.SettingsOf(srv), &b.to, b.opt.FreshClient); err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", a, err)
 	}
-	p, err := e.newPending(b)
+	p, err := e.pendings.create(b)
 	if err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", a, err)
 	}
-	if err := e.countStep(ctx, a, b.step); err != nil {
+	if err := e.steps.count(ctx, a, b.step); err != nil {
 		return nil, err
 	}
-	if err := e.admitPending(ctx, p); err != nil {
+	if err := e.pendings.admit(ctx, p); err != nil {
 		return nil, err
 	}
-	if err := e.putPending(ctx, p); err != nil {
+	if err := e.pendings.put(ctx, p); err != nil {
 		return nil, err
 	}
-	e.waiting.begin(p)
+	e.pendings.waiting.begin(p)
 	return p.view(), nil
 }
 
-// newPending makes the record and the address of the page.
-func (e *Engine) newPending(b *begun) (*pending, error) {
+// create makes the record and the address of the page.
+func (pl *pendingLogins) create(b *begun) (*pending, error) {
 	p := b.record(FlowCode)
 	verifier := oauth2.GenerateVerifier()
 	p.Verifier = oauth.NewStoredSecret(verifier)
@@ -185,13 +193,13 @@ func (p *pending) dpop(o config.OAuth) (*oauth.DPoPKey, error) {
 
 // redirectFor decides where the answer comes back to, and begins to listen there
 // if this process is to take it.
-func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (oauth.Redirect, error) {
+func (cl *callbackListener) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (oauth.Redirect, error) {
 	to, ok := fixedRedirect(srv, opt)
 	if !ok && opt.Loopback != "" {
 		return oauth.Redirect{URI: opt.Loopback, Class: oauth.ClassLoopback}, nil
 	}
 	if !ok {
-		address, err := e.loopbackAddress(ctx, opt.Listen)
+		address, err := cl.address(ctx, opt.Listen)
 		return oauth.Redirect{URI: address, Class: oauth.ClassLoopback}, err
 	}
 	u, err := url.Parse(to.URI)
@@ -199,7 +207,7 @@ func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOp
 		return oauth.Redirect{}, errors.New("oauth.redirectUri is not an absolute address without fragment")
 	}
 	if opt.Listen && to.Class == oauth.ClassFixed {
-		if err := e.listener.ListenOn(u, e.listenerMemory(ctx).ID); err != nil {
+		if err := cl.server.ListenOn(u, cl.identity(ctx).ID); err != nil {
 			return oauth.Redirect{}, engineClosed(err)
 		}
 	}

@@ -20,42 +20,42 @@ func (e *Engine) CallbackHandler(who func(*http.Request) (principal string)) htt
 		if who != nil {
 			principal = who(r)
 		}
-		e.callback(w, r, principal)
+		e.completer.serve(w, r, principal)
 	})
 }
 
-// callback answers one request at the redirect address.
-func (e *Engine) callback(w http.ResponseWriter, r *http.Request, principal string) {
+// serve answers one request at the redirect address.
+func (co *completer) serve(w http.ResponseWriter, r *http.Request, principal string) {
 	cb, ok := loopback.ReadRequest(w, r)
 	if !ok {
 		return
 	}
 	cb.Principal = principal
 	select {
-	case e.answers <- struct{}{}:
-		defer func() { <-e.answers }()
+	case co.slots <- struct{}{}:
+		defer func() { <-co.slots }()
 	default:
 		loopback.WriteOutcome(w, loopback.Retry)
 		return
 	}
-	err := e.completeOnce(r.Context(), cb)
+	err := co.completeOnce(r.Context(), cb)
 	outcome := CallbackOutcome(err)
 	loopback.WriteOutcome(w, outcome)
 	if outcome == loopback.Retry {
-		e.log.Warn("a login could not be finished", "error", err)
+		co.log.Warn("a login could not be finished", "error", err)
 	}
 }
 
 // completeOnce is Complete for a browser, which may ask twice: the second time it
 // gets to see how the first one ended, also when another process that shares the store
 // was faster, as happens behind a balancer.
-func (e *Engine) completeOnce(ctx context.Context, cb Callback) error {
-	if out, ok := e.waiting.ended(cb.State); ok {
+func (co *completer) completeOnce(ctx context.Context, cb Callback) error {
+	if out, ok := co.pendings.waiting.ended(cb.State); ok {
 		return out.err
 	}
-	p, _ := e.findPending(ctx, cb.State) // Complete says what is wrong with it
-	_, err := e.Complete(ctx, cb)
-	if out, ok := e.waiting.ended(cb.State); ok && errors.Is(err, ErrUnknownState) {
+	p, _ := co.pendings.find(ctx, cb.State) // Complete says what is wrong with it
+	_, err := co.complete(ctx, cb)
+	if out, ok := co.pendings.waiting.ended(cb.State); ok && errors.Is(err, ErrUnknownState) {
 		return out.err
 	}
 	faster := errors.Is(err, ErrBeingCompleted) || errors.Is(err, ErrUnknownState)
@@ -64,7 +64,7 @@ func (e *Engine) completeOnce(ctx context.Context, cb Callback) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, oauth.TokenTimeout)
 	defer stop()
-	if _, ended := e.await(ctx, p); ctx.Err() == nil {
+	if _, ended := co.pendings.await(ctx, p); ctx.Err() == nil {
 		return ended
 	}
 	return err

@@ -281,7 +281,7 @@ func TestPortInUse(t *testing.T) {
 		t.Errorf("it does not say who holds the port, %s: %v", mine, err)
 	}
 	// The remembered port of the shared listener may be taken; any other will do.
-	m := w.e.listenerMemory(t.Context())
+	m := w.e.callbacks.identity(t.Context())
 	if taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", m.Port)); err == nil { // else it is taken by somebody
 		defer func() { _ = taken.Close() }()
 	}

@@ -88,13 +88,29 @@ func (p *pending) awaits(cb Callback) bool {
 	return p.Flow == FlowCode && (cb.Principal == "" || cb.Principal == p.account().principal())
 }
 
+// completer finishes logins with what came back from their pages.
+type completer struct {
+	*env
+
+	grants   *grantStore
+	steps    *stepUps
+	clients  *registrar
+	failures *failureLog
+	pendings *pendingLogins
+	slots    chan struct{} // full while as many callbacks as allowed are being processed
+}
+
 // Complete finishes a login with what came back from its page. Only one caller in
 // any process gets to trade the code; the others get [ErrBeingCompleted] or, after
 // it, [ErrUnknownState]. An answer from the wrong server leaves the login as it was
 // ([ErrIssuer]), and so does a failure of the network ([ErrUnavailable]): the same
 // answer may be handed in again. A refusal ends it.
 func (e *Engine) Complete(ctx context.Context, cb Callback) (*Login, error) {
-	p, err := e.findPending(ctx, cb.State)
+	return e.completer.complete(ctx, cb)
+}
+
+func (co *completer) complete(ctx context.Context, cb Callback) (*Login, error) {
+	p, err := co.pendings.find(ctx, cb.State)
 	if err != nil {
 		return nil, err
 	}
@@ -102,18 +118,18 @@ func (e *Engine) Complete(ctx context.Context, cb Callback) (*Login, error) {
 		return nil, ErrUnknownState
 	}
 	if err := p.checkIssuer(cb); err != nil {
-		e.loginFailed(p.account(), err)
+		co.loginFailed(p.account(), err)
 		return nil, fmt.Errorf("login to %s: %w; nothing was sent", p.account(), err)
 	}
 	if cb.Code.IsZero() && cb.Error == "" {
 		return nil, fmt.Errorf("%w: it has neither a code nor an error", ErrBadPaste)
 	}
-	return detached(ctx, e, completeLimit, func(ctx context.Context) (*Login, error) { return e.claim(ctx, cb) })
+	return detached(ctx, co.env, completeLimit, func(ctx context.Context) (*Login, error) { return co.claim(ctx, cb) })
 }
 
 // claim makes sure that nobody else finishes the login, and finishes it.
-func (e *Engine) claim(ctx context.Context, cb Callback) (*Login, error) {
-	lease, err := e.store.Lease(ctx, "login/"+stateName(cb.State), claimLife)
+func (co *completer) claim(ctx context.Context, cb Callback) (*Login, error) {
+	lease, err := co.store.Lease(ctx, "login/"+stateName(cb.State), claimLife)
 	if errors.Is(err, vault.ErrHeld) {
 		return nil, ErrBeingCompleted
 	}
@@ -121,33 +137,33 @@ func (e *Engine) claim(ctx context.Context, cb Callback) (*Login, error) {
 		return nil, fmt.Errorf("claim the login: %w", err)
 	}
 	// A release that fails gives the claim back when it runs out.
-	defer func() { _ = e.store.Release(ctx, lease) }()
-	p, err := e.findPending(ctx, cb.State)
+	defer func() { _ = co.store.Release(ctx, lease) }()
+	p, err := co.pendings.find(ctx, cb.State)
 	if err != nil {
 		return nil, err
 	}
-	login, err := e.finish(ctx, p, cb)
+	login, err := co.finish(ctx, p, cb)
 	if err != nil {
-		e.loginFailed(p.account(), err)
+		co.loginFailed(p.account(), err)
 	}
 	if err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrDenied) {
 		return nil, err // the login stays as it was
 	}
-	e.dropPending(ctx, p)
-	e.waiting.finish(cb.State, outcome{login, err})
+	co.pendings.drop(ctx, p)
+	co.pendings.waiting.finish(cb.State, outcome{login, err})
 	if err == nil {
-		e.dropCovered(ctx, p)
+		co.pendings.dropCovered(ctx, p)
 	}
 	return login, err
 }
 
 // finish takes in a refusal or trades the code.
-func (e *Engine) finish(ctx context.Context, p *pending, cb Callback) (*Login, error) {
+func (co *completer) finish(ctx context.Context, p *pending, cb Callback) (*Login, error) {
 	a := p.account()
 	if cb.Error != "" {
-		return nil, e.denied(ctx, p, cb)
+		return nil, co.denied(ctx, p, cb)
 	}
-	if err := e.store.Ready(ctx, grantRoom); err != nil {
+	if err := co.store.Ready(ctx, grantRoom); err != nil {
 		return nil, &UnavailableError{Account: a, Reason: "the login cannot be stored", Err: err}
 	}
 	key, err := oauth.LoadDPoPKey(p.DPoP.Secret)
@@ -161,20 +177,20 @@ func (e *Engine) finish(ctx context.Context, p *pending, cb Callback) (*Login, e
 	if p.Resource != "" {
 		form.Set("resource", p.Resource)
 	}
-	w := e.web(p.Bounds)
+	w := co.client(p.Bounds)
 	defer w.Close()
 	answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: p.TokenEndpoint, Form: form, Credentials: p.Client, DPoP: key})
 	if err != nil {
 		if oauth.RefusedWith(err, "invalid_client", "unauthorized_client") {
-			e.forgetClient(ctx, p.Bind, p.Group, p.Client)
+			co.clients.forget(ctx, p.Bind, p.Group, p.Client)
 		}
 		return nil, fmt.Errorf("login to %s: trade the code: %w", a, withTargetHint(err, a, p.Resource))
 	}
-	return e.storeGrant(ctx, p, answer)
+	return co.storeGrant(ctx, p, answer)
 }
 
 // storeGrant makes the answer durable before anybody uses it.
-func (e *Engine) storeGrant(ctx context.Context, p *pending, answer *oauth.TokenResponse) (*Login, error) {
+func (co *completer) storeGrant(ctx context.Context, p *pending, answer *oauth.TokenResponse) (*Login, error) {
 	a := p.account()
 	g := &grant{
 		Flow: p.Flow, ServerURL: p.ServerURL, Issuer: p.Issuer, TokenEndpoint: p.TokenEndpoint, RevocationEndpoint: p.RevocationEndpoint,
@@ -185,13 +201,13 @@ func (e *Engine) storeGrant(ctx context.Context, p *pending, answer *oauth.Token
 		return nil, fmt.Errorf("login to %s: %w", a, err)
 	}
 	g.take(answer)
-	if err := e.persist(ctx, func(ctx context.Context) error { return e.storeLogin(ctx, a, g) }); err != nil {
+	if err := co.persist(ctx, func(ctx context.Context) error { return co.grants.storeLogin(ctx, a, g) }); err != nil {
 		return nil, err
 	}
-	e.closeStep(ctx, a)
-	e.verdicts.clear(a)
-	e.clearAttempts(ctx, a)
-	e.tell(a, event.GrantStored, g.Expires, "")
+	co.steps.close(ctx, a)
+	co.verdicts.clear(a)
+	co.failures.clear(ctx, a)
+	co.tell(a, event.GrantStored, g.Expires, "")
 	return g.login(a), nil
 }
 
@@ -208,7 +224,7 @@ func bound(g *grant, answer *oauth.TokenResponse) error {
 
 // persist tries hard to write something that cannot be had again. A store that does
 // not answer in time is one that cannot be reached.
-func (e *Engine) persist(ctx context.Context, write func(context.Context) error) error {
+func (v *env) persist(ctx context.Context, write func(context.Context) error) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		try, cancel := context.WithTimeout(ctx, tryLimit)
 		err := write(try)
@@ -219,7 +235,7 @@ func (e *Engine) persist(ctx context.Context, write func(context.Context) error)
 		if err == nil || !errors.Is(err, vault.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}
-		e.log.Warn("a login cannot be stored yet", "error", err)
+		v.log.Warn("a login cannot be stored yet", "error", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -231,7 +247,7 @@ func (e *Engine) persist(ctx context.Context, write func(context.Context) error)
 }
 
 // denied turns the server's refusal into an error, and learns from it.
-func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
+func (co *completer) denied(ctx context.Context, p *pending, cb Callback) error {
 	a := p.account()
 	d := &DeniedError{Account: a, Code: "an error", Words: oauth.CleanDescription(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.command())}
 	if oauth.ValidErrorCode(cb.Error) {
@@ -245,7 +261,7 @@ func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
 	case "invalid_scope":
 		d.Hint = "set oauth.scopes to what the provider offers"
 	case "invalid_client", "unauthorized_client":
-		e.forgetClient(ctx, p.Bind, p.Group, p.Client)
+		co.clients.forget(ctx, p.Bind, p.Group, p.Client)
 	}
 	return d
 }

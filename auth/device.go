@@ -47,12 +47,22 @@ func (b *pollBook) remove(a Account, p *poll) {
 	}
 }
 
+// deviceLogins logs in with a code on another screen.
+type deviceLogins struct {
+	*env
+
+	clients   *registrar
+	pendings  *pendingLogins
+	completer *completer
+	polls     pollBook
+}
+
 // BeginDevice starts a login with a code on another screen (RFC 8628). Follow it
 // with [Engine.PollDevice], in this process or another one. A login of the same
 // account that was begun earlier ends.
 func (e *Engine) BeginDevice(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (*Pending, error) {
 	a = a.normal()
-	b, err := e.prepare(ctx, a, srv, options)
+	b, err := e.preparer.prepare(ctx, a, srv, options)
 	if err != nil {
 		return nil, err
 	}
@@ -61,34 +71,34 @@ func (e *Engine) BeginDevice(ctx context.Context, a Account, srv config.Server, 
 		return nil, fmt.Errorf("log in to %s with a device code: %w: the authorization server %s has no device_authorization_endpoint; log in with a browser or by paste-back",
 			a, ErrNoFlow, oauth.HostOf(b.p.Binding()))
 	}
-	if b.to, err = e.redirectFor(ctx, srv, LoginOptions{Redirect: b.opt.Redirect}); err != nil {
+	if b.to, err = e.callbacks.redirectFor(ctx, srv, LoginOptions{Redirect: b.opt.Redirect}); err != nil {
 		return nil, err
 	}
-	p, err := e.askDevice(ctx, b, b.opt.FreshClient)
+	p, err := e.devices.request(ctx, b, b.opt.FreshClient)
 	if oauth.RefusedWith(err, "invalid_client") && b.client.Source == oauth.SourceDynamic {
 		// The server has forgotten the client: register once more.
-		p, err = e.askDevice(ctx, b, true)
+		p, err = e.devices.request(ctx, b, true)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("log in to %s with a device code: %w", a, withTargetHint(err, a, b.p.Resource))
 	}
-	if err := e.countStep(ctx, a, b.step); err != nil {
+	if err := e.steps.count(ctx, a, b.step); err != nil {
 		return nil, err
 	}
-	e.dropDevices(ctx, a)
-	if err := e.admitPending(ctx, p); err != nil {
+	e.pendings.dropDevices(ctx, a)
+	if err := e.pendings.admit(ctx, p); err != nil {
 		return nil, err
 	}
-	if err := e.putPending(ctx, p); err != nil {
+	if err := e.pendings.put(ctx, p); err != nil {
 		return nil, err
 	}
 	return p.view(), nil
 }
 
-// askDevice gets a code from the server.
-func (e *Engine) askDevice(ctx context.Context, b *begun, fresh bool) (*pending, error) {
+// request gets a code from the server.
+func (dl *deviceLogins) request(ctx context.Context, b *begun, fresh bool) (*pending, error) {
 	var err error
-	if b.client, err = e.identify(ctx, b.web, b.p, oauth.SettingsOf(b.srv), &b.to, fresh); err != nil {
+	if b.client, err = dl.clients.identify(ctx, b.web, b.p, oauth.SettingsOf(b.srv), &b.to, fresh); err != nil {
 		return nil, err
 	}
 	p := b.record(FlowDevice)
@@ -105,12 +115,12 @@ func (e *Engine) askDevice(ctx context.Context, b *begun, fresh bool) (*pending,
 }
 
 // dropDevices forgets older device logins of an account.
-func (e *Engine) dropDevices(ctx context.Context, a Account) {
-	recs, _ := e.store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
+func (pl *pendingLogins) dropDevices(ctx context.Context, a Account) {
+	recs, _ := pl.store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
 	for _, rec := range recs {
 		var p pending
 		if json.Unmarshal(rec.Data, &p) == nil && p.Flow == FlowDevice && p.account() == a {
-			_ = e.store.Delete(ctx, rec.Key, rec.Version)
+			_ = pl.store.Delete(ctx, rec.Key, rec.Version)
 		}
 	}
 }
@@ -119,7 +129,7 @@ func (e *Engine) dropDevices(ctx context.Context, a Account) {
 // person has agreed, until it says yes or no, the code is too old, or ctx ends.
 // Failures of the network end nothing.
 func (e *Engine) PollDevice(ctx context.Context, state string) (*Login, error) {
-	p, err := e.findPending(ctx, state)
+	p, err := e.pendings.find(ctx, state)
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +142,11 @@ func (e *Engine) PollDevice(ctx context.Context, state string) (*Login, error) {
 	stop := context.AfterFunc(e.life, func() { cancel(ErrClosed) })
 	defer stop()
 	me := &poll{stop: cancel}
-	e.polls.replace(a, me)
-	defer e.polls.remove(a, me)
+	e.devices.polls.replace(a, me)
+	defer e.devices.polls.remove(a, me)
 	var login *Login
 	err = vault.Hold(ctx, e.store, "device/"+stateName(state), deviceLease, func(ctx context.Context, _ vault.Lease) error {
-		login, err = e.pollUntil(ctx, p)
+		login, err = e.devices.pollUntil(ctx, p)
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
@@ -149,9 +159,9 @@ func (e *Engine) PollDevice(ctx context.Context, state string) (*Login, error) {
 }
 
 // pollUntil polls until there is a result.
-func (e *Engine) pollUntil(ctx context.Context, p *pending) (*Login, error) {
+func (dl *deviceLogins) pollUntil(ctx context.Context, p *pending) (*Login, error) {
 	a, interval := p.account(), p.Device.Interval
-	w := e.web(p.Bounds)
+	w := dl.client(p.Bounds)
 	defer w.Close()
 	for {
 		timer := time.NewTimer(interval)
@@ -162,13 +172,13 @@ func (e *Engine) pollUntil(ctx context.Context, p *pending) (*Login, error) {
 			return nil, ctx.Err()
 		}
 		if !time.Now().Before(p.Expires) {
-			e.dropPending(ctx, p)
+			dl.pendings.drop(ctx, p)
 			return nil, fmt.Errorf("login to %s: %w; run `%s --device` for a new code", a, ErrExpired, a.command())
 		}
-		if _, err := e.findPending(ctx, p.State.Reveal()); errors.Is(err, ErrUnknownState) {
+		if _, err := dl.pendings.find(ctx, p.State.Reveal()); errors.Is(err, ErrUnknownState) {
 			return nil, fmt.Errorf("login to %s: %w", a, ErrReplaced)
 		}
-		login, err := e.pollOnce(ctx, w, p)
+		login, err := dl.pollOnce(ctx, w, p)
 		switch {
 		case err == nil:
 			return login, nil
@@ -180,17 +190,17 @@ func (e *Engine) pollUntil(ctx context.Context, p *pending) (*Login, error) {
 			if errors.As(err, &te) && te.RetryAfter > interval {
 				interval = min(te.RetryAfter, time.Minute)
 			}
-			e.log.Info("the authorization server does not answer; asking again", "account", a.String(), "error", err)
+			dl.log.Info("the authorization server does not answer; asking again", "account", a.String(), "error", err)
 		default:
-			e.dropPending(ctx, p)
+			dl.pendings.drop(ctx, p)
 			return nil, pollError(a, err)
 		}
 	}
 }
 
 // pollOnce asks once. A yes is stored even if the caller has gone.
-func (e *Engine) pollOnce(ctx context.Context, w *oauth.Client, p *pending) (*Login, error) {
-	if err := e.store.Ready(ctx, grantRoom); err != nil {
+func (dl *deviceLogins) pollOnce(ctx context.Context, w *oauth.Client, p *pending) (*Login, error) {
+	if err := dl.store.Ready(ctx, grantRoom); err != nil {
 		return nil, &UnavailableError{Account: p.account(), Reason: "the login cannot be stored", Err: err}
 	}
 	key, err := oauth.LoadDPoPKey(p.DPoP.Secret)
@@ -201,15 +211,15 @@ func (e *Engine) pollOnce(ctx context.Context, w *oauth.Client, p *pending) (*Lo
 	if p.Resource != "" {
 		form.Set("resource", p.Resource)
 	}
-	return detached(ctx, e, completeLimit, func(ctx context.Context) (*Login, error) {
+	return detached(ctx, dl.env, completeLimit, func(ctx context.Context) (*Login, error) {
 		answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: p.TokenEndpoint, Form: form, Credentials: p.Client, DPoP: key})
 		if err != nil {
 			return nil, err
 		}
-		login, err := e.storeGrant(ctx, p, answer)
+		login, err := dl.completer.storeGrant(ctx, p, answer)
 		if err == nil {
-			e.dropPending(ctx, p)
-			e.waiting.finish(p.State.Reveal(), outcome{login, nil})
+			dl.pendings.drop(ctx, p)
+			dl.pendings.waiting.finish(p.State.Reveal(), outcome{login, nil})
 		}
 		return login, err
 	})

@@ -44,7 +44,7 @@ type Explanation struct {
 func (e *Engine) Explain(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (*Explanation, error) {
 	a = a.normal()
 	x := &Explanation{Account: a, ServerURL: srv.URL, Endpoints: map[string]string{}}
-	b, err := e.prepare(ctx, a, srv, options)
+	b, err := e.preparer.prepare(ctx, a, srv, options)
 	if err != nil {
 		return x, err
 	}
@@ -69,20 +69,20 @@ func (e *Engine) Explain(ctx context.Context, a Account, srv config.Server, opti
 	if b.to, fixed = fixedRedirect(srv, b.opt); !fixed {
 		b.to = oauth.Redirect{URI: "http://127.0.0.1:PORT" + loopback.Path, Class: oauth.ClassLoopback}
 	}
-	if err := e.explainClient(ctx, b, x); err != nil {
+	if err := e.clients.explain(ctx, b, x); err != nil {
 		return x, err
 	}
 	x.explainFlows(b, srv)
 	return x, nil
 }
 
-// explainClient follows the order of registration without registering.
-func (e *Engine) explainClient(ctx context.Context, b *begun, x *Explanation) error {
+// explain follows the order of registration without registering.
+func (rg *registrar) explain(ctx context.Context, b *begun, x *Explanation) error {
 	c, ok, err := oauth.ConfiguredClient(b.p, oauth.SettingsOf(b.srv))
 	if err != nil {
 		return err
 	}
-	stored, err := e.loadRegistration(ctx, b.p.Binding(), b.to.Group())
+	stored, err := rg.load(ctx, b.p.Binding(), b.to.Group())
 	switch {
 	case err != nil:
 		return err

@@ -114,9 +114,18 @@ func (g *grant) unrestricted(srv *config.Server) bool {
 	return g.Resource == "" && oauth.ResourceChoice(oauth.SettingsOf(*srv), g.Issuer) != oauth.ResourceOmit
 }
 
-// loadGrant reads an account's grant from the store; nil when there is none.
-func (e *Engine) loadGrant(ctx context.Context, a Account) (*grant, error) {
-	rec, err := e.store.Get(ctx, a.key(vault.KindGrant))
+// grantStore reads and writes the stored logins, and remembers what was last read.
+type grantStore struct {
+	*env
+
+	cache   grantCache
+	looks   stockBook
+	unsaved unsavedBook
+}
+
+// load reads an account's grant from the store; nil when there is none.
+func (gs *grantStore) load(ctx context.Context, a Account) (*grant, error) {
+	rec, err := gs.store.Get(ctx, a.key(vault.KindGrant))
 	if errors.Is(err, vault.ErrNotFound) {
 		return nil, nil
 	}
@@ -142,9 +151,9 @@ const grantRoom = 64 << 10
 
 // storeLogin writes the grant of a new login over whatever was there. A refresh of
 // the old grant that is under way then finds the record changed and lets it be.
-func (e *Engine) storeLogin(ctx context.Context, a Account, g *grant) error {
+func (gs *grantStore) storeLogin(ctx context.Context, a Account, g *grant) error {
 	key := a.key(vault.KindGrant)
-	rec, err := vault.Update(ctx, e.store, key, func(old []byte) ([]byte, error) {
+	rec, err := vault.Update(ctx, gs.store, key, func(old []byte) ([]byte, error) {
 		var before grant
 		_ = json.Unmarshal(old, &before) // only its counter is wanted; a new login replaces even a damaged one
 		g.Generation = before.Generation + 1
@@ -154,8 +163,8 @@ func (e *Engine) storeLogin(ctx context.Context, a Account, g *grant) error {
 		return fmt.Errorf("store the login of %s: %w", a, err)
 	}
 	g.version = rec.Version
-	e.tokens.minted(g.Access.Secret, false)
-	e.grants.put(a, g)
+	gs.tokens.minted(g.Access.Secret, false)
+	gs.cache.put(a, g)
 	return nil
 }
 
@@ -230,50 +239,45 @@ func (c *grantCache) rest(a Account, g *grant) {
 
 // current returns the account's grant, nil when there is none. While the store
 // cannot be reached, what was last read goes on to be used.
-func (e *Engine) current(ctx context.Context, a Account) (*grant, error) {
-	if g := e.fromMemory(ctx, a); g != nil {
+func (gs *grantStore) current(ctx context.Context, a Account) (*grant, error) {
+	if g := gs.fromMemory(ctx, a); g != nil {
 		return g, nil
 	}
-	cached, ok := e.grants.get(a)
+	cached, ok := gs.cache.get(a)
 	if ok && time.Since(cached.at) < grantLife {
 		return cached.g, nil
 	}
 	if !ok {
-		return e.reload(ctx, a)
+		return gs.reload(ctx, a)
 	}
 	if cached.g == nil {
-		return e.confirm(ctx, a, cached)
+		return gs.confirm(ctx, a, cached)
 	}
 	short, cancel := context.WithTimeoutCause(ctx, storeWait, vault.ErrUnavailable)
 	defer cancel()
-	g, err := e.confirm(short, a, cached)
+	g, err := gs.confirm(short, a, cached)
 	if err != nil && (errors.Is(err, vault.ErrUnavailable) || errors.Is(context.Cause(short), vault.ErrUnavailable)) {
-		e.grants.rest(a, cached.g)
+		gs.cache.rest(a, cached.g)
 		return cached.g, nil
 	}
 	return g, err
 }
 
 // Has names the login that an account has: the number is another one after every login
-// and every renewal, and 0 when there is none that could be used.
+// and every refresh, and 0 when there is none that could be used. Calling it before a
+// request saves that request the read.
 func (e *Engine) Has(ctx context.Context, a Account) int64 {
-	g, err := e.current(ctx, a.normal())
+	g, err := e.grants.current(ctx, a.normal())
 	if err != nil || g == nil || g.Ended != nil {
 		return 0
 	}
 	return g.version
 }
 
-// Recall reads the login of an account now, so that a request in the next moment does
-// not have to.
-func (e *Engine) Recall(ctx context.Context, a Account) {
-	_, _ = e.current(ctx, a.normal()) // the request says what is wrong
-}
-
-func (e *Engine) reload(ctx context.Context, a Account) (*grant, error) {
-	g, err := e.loadGrant(ctx, a)
+func (gs *grantStore) reload(ctx context.Context, a Account) (*grant, error) {
+	g, err := gs.load(ctx, a)
 	if err == nil {
-		e.grants.put(a, g)
+		gs.cache.put(a, g)
 	}
 	return g, err
 }

@@ -223,7 +223,7 @@ func (w *world) tokens(grant string) int { return len(w.as.Requests(fake.EventTo
 // grant reads the stored grant.
 func (w *world) grant() *grant {
 	w.t.Helper()
-	g, err := w.e.loadGrant(w.t.Context(), w.a)
+	g, err := w.e.grants.load(w.t.Context(), w.a)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func (w *world) edit(change func(*grant)) {
 	if _, err := w.store.Put(w.t.Context(), w.a.key(vault.KindGrant), data, g.version); err != nil {
 		w.t.Fatal(err)
 	}
-	w.e.grants.put(w.a.normal(), g)
+	w.e.grants.cache.put(w.a.normal(), g)
 }
 
 func mustURL(t *testing.T, raw string) *url.URL {

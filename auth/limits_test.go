@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/usher-mcp/usher/auth/loopback"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/limit"
@@ -27,7 +26,7 @@ func (w *world) fillPending(n int, principal func(i int) string) {
 	for i := range n {
 		now := time.Now().Add(time.Duration(i-n) * time.Microsecond)
 		p := &pending{Principal: principal(i), Server: "other", Label: fmt.Sprint(i), Flow: FlowCode, State: oauth.NewStoredSecret(newState()), Created: now, Expires: now.Add(pendingLife)}
-		if err := w.e.putPending(w.t.Context(), p); err != nil {
+		if err := w.e.pendings.put(w.t.Context(), p); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -167,7 +166,7 @@ func TestRegistrationsAreBounded(t *testing.T) {
 		}
 	}
 	w.login()
-	all, _, err := w.e.registrations(t.Context())
+	all, _, err := w.e.clients.list(t.Context())
 	if err != nil || len(all) != limit.Registrations {
 		t.Fatalf("%d registrations, %v", len(all), err)
 	}
@@ -182,16 +181,16 @@ func TestRegistrationsAreBounded(t *testing.T) {
 func TestStepUpsAreBounded(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	for i := range 2 * limit.StepUps {
-		s, err := w.e.loadStep(t.Context(), w.a)
+		s, err := w.e.steps.load(t.Context(), w.a)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Open, s.Operation = true, fmt.Sprint("op", i)
-		if err := w.e.countStep(t.Context(), w.a, s); err != nil {
+		if err := w.e.steps.count(t.Context(), w.a, s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := w.e.loadStep(t.Context(), w.a)
+	s, err := w.e.steps.load(t.Context(), w.a)
 	if err != nil || len(s.Tries) != limit.StepUps || s.Tries[fmt.Sprint("op", 2*limit.StepUps-1)].Count != 1 {
 		t.Errorf("%d operations are remembered, %v", len(s.Tries), err)
 	}
@@ -254,7 +253,7 @@ func TestCallbackConnections(t *testing.T) {
 		t.Errorf("HTTP %d", status)
 	}
 	// The first ones were closed to make room: a read ends before any timeout.
-	_ = idle[0].SetReadDeadline(time.Now().Add(loopback.HeaderTimeout / 2))
+	_ = idle[0].SetReadDeadline(time.Now().Add(5 * time.Second / 2))
 	if _, err := bufio.NewReader(idle[0]).ReadByte(); err == nil || isTimeout(err) {
 		t.Errorf("the oldest connection is still open: %v", err)
 	}
@@ -264,7 +263,7 @@ func TestCallbackConnections(t *testing.T) {
 func TestCallbackRequests(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	for range limit.CallbackRequests {
-		w.e.answers <- struct{}{}
+		w.e.completer.slots <- struct{}{}
 	}
 	ask := func() int {
 		rec := httptest.NewRecorder()
@@ -274,12 +273,12 @@ func TestCallbackRequests(t *testing.T) {
 	if got := ask(); got != http.StatusServiceUnavailable {
 		t.Errorf("one too many: HTTP %d", got)
 	}
-	<-w.e.answers
+	<-w.e.completer.slots
 	if got := ask(); got != http.StatusBadRequest {
 		t.Errorf("with room: HTTP %d", got)
 	}
-	if len(w.e.answers) != limit.CallbackRequests-1 {
-		t.Errorf("%d are taken in", len(w.e.answers))
+	if len(w.e.completer.slots) != limit.CallbackRequests-1 {
+		t.Errorf("%d are taken in", len(w.e.completer.slots))
 	}
 }
 

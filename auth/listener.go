@@ -17,11 +17,20 @@ import (
 
 func memoryKey() vault.Key { return vault.LocalKey("listener", "loopback") }
 
-// listenerMemory reads the memory, or makes it. Without a store there is none, and
+// callbackListener is where browsers come back to on this machine.
+type callbackListener struct {
+	*env
+
+	pendings *pendingLogins
+	server   loopback.Server
+	look     time.Duration // listenerLook
+}
+
+// identity reads the memory, or makes it. Without a store there is none, and
 // any port is as good.
-func (e *Engine) listenerMemory(ctx context.Context) loopback.Identity {
+func (cl *callbackListener) identity(ctx context.Context) loopback.Identity {
 	var m loopback.Identity
-	rec, err := vault.Update(ctx, e.store, memoryKey(), func(old []byte) ([]byte, error) {
+	rec, err := vault.Update(ctx, cl.store, memoryKey(), func(old []byte) ([]byte, error) {
 		m = loopback.Identity{}
 		_ = json.Unmarshal(old, &m) // nonsense is replaced
 		if m.ID != "" && m.Port != 0 {
@@ -38,13 +47,13 @@ func (e *Engine) listenerMemory(ctx context.Context) loopback.Identity {
 
 var errKnown = errors.New("known already")
 
-// loopbackAddress is the redirect address of this process. With listen it answers
+// address is the redirect address of this process. With listen it answers
 // there from now on.
-func (e *Engine) loopbackAddress(ctx context.Context, listen bool) (string, error) {
-	if address := e.listener.Address(); address != "" {
+func (cl *callbackListener) address(ctx context.Context, listen bool) (string, error) {
+	if address := cl.server.Address(); address != "" {
 		return address, nil
 	}
-	m := e.listenerMemory(ctx)
+	m := cl.identity(ctx)
 	if !listen {
 		port := m.Port
 		if port == 0 {
@@ -52,7 +61,7 @@ func (e *Engine) loopbackAddress(ctx context.Context, listen bool) (string, erro
 		}
 		return "http://127.0.0.1:" + strconv.Itoa(port) + loopback.Path, nil
 	}
-	address, err := e.listener.Start(m)
+	address, err := cl.server.Start(m)
 	if err != nil {
 		return "", fmt.Errorf("listen for the answer of the login page: %w; use paste-back instead", engineClosed(err))
 	}
@@ -75,32 +84,32 @@ const (
 	listenerLook = 5 * time.Second
 )
 
-// closeListenerWhenIdle runs from when the callback listener opens until it closes.
-func (e *Engine) closeListenerWhenIdle() {
-	look := time.NewTicker(e.listenerLook)
+// closeWhenIdle runs from when the callback listener opens until it closes.
+func (cl *callbackListener) closeWhenIdle() {
+	look := time.NewTicker(cl.look)
 	defer look.Stop()
 	for {
 		select {
 		case <-look.C:
-		case <-e.life.Done():
+		case <-cl.life.Done():
 			return
 		}
-		if e.closeIdleListener(e.life, time.Now()) {
+		if cl.closeIdle(cl.life, time.Now()) {
 			return
 		}
 	}
 }
 
-// closeIdleListener closes the callback listener if no login has been waiting for it
+// closeIdle closes the callback listener if no login has been waiting for it
 // for a while, and reports whether it did. The next login opens it again.
-func (e *Engine) closeIdleListener(ctx context.Context, now time.Time) bool {
-	return e.listener.CloseIfIdle(e.anyWaitsAt(ctx, e.listener.Ports()), now)
+func (cl *callbackListener) closeIdle(ctx context.Context, now time.Time) bool {
+	return cl.server.CloseIfIdle(cl.pendings.anyWaitsAt(ctx, cl.server.Ports()), now)
 }
 
 // anyWaitsAt reports whether a login of any process that shares the store may be
 // answered on one of these ports. A store that cannot be read may hold one.
-func (e *Engine) anyWaitsAt(ctx context.Context, ports map[string]bool) bool {
-	recs, err := e.store.List(ctx, vault.KindPending, vault.Local)
+func (pl *pendingLogins) anyWaitsAt(ctx context.Context, ports map[string]bool) bool {
+	recs, err := pl.store.List(ctx, vault.KindPending, vault.Local)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return true
 	}
@@ -120,5 +129,5 @@ func (e *Engine) anyWaitsAt(ctx context.Context, ports map[string]bool) bool {
 // if they can: the same one from login to login, for providers that compare them to
 // the letter. Nothing listens there by this call.
 func (e *Engine) LoopbackAddress(ctx context.Context) (string, error) {
-	return e.loopbackAddress(ctx, false)
+	return e.callbacks.address(ctx, false)
 }

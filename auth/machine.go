@@ -36,7 +36,7 @@ func (e *Engine) Machine(ctx context.Context, a Account, srv config.Server, opti
 	if options != nil {
 		c = options.Challenge
 	}
-	g, err := e.renew(ctx, a, srv, renewal{always: true, challenge: c})
+	g, err := e.refresher.renew(ctx, a, srv, renewal{always: true, challenge: c})
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +45,10 @@ func (e *Engine) Machine(ctx context.Context, a Account, srv config.Server, opti
 
 // obtain asks for a token as the configuration says. It sends one request to the
 // token endpoint and does not repeat it.
-func (e *Engine) obtain(ctx context.Context, a Account, srv config.Server, c *Challenge) (*grant, *oauth.TokenResponse, error) {
-	e.count.asked.Add(1)
+func (rf *refresher) obtain(ctx context.Context, a Account, srv config.Server, c *Challenge) (*grant, *oauth.TokenResponse, error) {
+	rf.count.asked.Add(1)
 	flow := machineFlow(srv)
-	b, err := e.prepare(ctx, a, srv, &LoginOptions{Challenge: c})
+	b, err := rf.preparer.prepare(ctx, a, srv, &LoginOptions{Challenge: c})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -31,7 +31,7 @@ func (e *Engine) PasteFor(ctx context.Context, state, text string, allowed func(
 		}
 		got.State = state
 	}
-	p, err := e.findAllowed(ctx, got.State, allowed)
+	p, err := e.pendings.findAllowed(ctx, got.State, allowed)
 	if err != nil {
 		return nil, err
 	}

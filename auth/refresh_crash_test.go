@@ -28,7 +28,7 @@ func TestKilledBetweenCommitAndWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh.Reveal()}, "resource": {g.Resource}}
-		if _, err := w.e.web(oauth.Bounds{}).RequestToken(t.Context(), oauth.TokenRequest{Endpoint: g.TokenEndpoint, Form: form, Credentials: g.Client}); err != nil {
+		if _, err := w.e.client(oauth.Bounds{}).RequestToken(t.Context(), oauth.TokenRequest{Endpoint: g.TokenEndpoint, Form: form, Credentials: g.Client}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustCall()

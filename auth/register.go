@@ -24,14 +24,21 @@ func registrationKey(bind, group string) vault.Key {
 	return vault.LocalKey(vault.KindClient, clip(group)+" "+clip(bind))
 }
 
+// registrar finds the OAuth client to log in as, registering one where that is needed.
+type registrar struct {
+	*env
+
+	grants *grantStore
+}
+
 // identify finds out as whom to log in, in the order: configured client, client
 // metadata document, stored registration, new registration. It may change the
 // host of a loopback redirect to the one the server takes.
-func (e *Engine) identify(ctx context.Context, w *oauth.Client, p *oauth.Provider, o config.OAuth, to *oauth.Redirect, fresh bool) (oauth.Credentials, error) {
+func (rg *registrar) identify(ctx context.Context, w *oauth.Client, p *oauth.Provider, o config.OAuth, to *oauth.Redirect, fresh bool) (oauth.Credentials, error) {
 	if c, ok, err := oauth.ConfiguredClient(p, o); ok || err != nil {
 		return c, err
 	}
-	known, err := e.loadRegistration(ctx, p.Binding(), to.Group())
+	known, err := rg.load(ctx, p.Binding(), to.Group())
 	if err != nil {
 		return oauth.Credentials{}, err
 	}
@@ -42,7 +49,7 @@ func (e *Engine) identify(ctx context.Context, w *oauth.Client, p *oauth.Provide
 	if p.Metadata.RegistrationEndpoint == "" {
 		return oauth.Credentials{}, oauth.NoClientError(p, *to)
 	}
-	r, err := e.register(ctx, w, p, *to, known)
+	r, err := rg.register(ctx, w, p, *to, known)
 	if err != nil {
 		return oauth.Credentials{}, err
 	}
@@ -50,8 +57,8 @@ func (e *Engine) identify(ctx context.Context, w *oauth.Client, p *oauth.Provide
 	return r.Client, nil
 }
 
-func (e *Engine) loadRegistration(ctx context.Context, bind, group string) (*registration, error) {
-	rec, err := e.store.Get(ctx, registrationKey(bind, group))
+func (rg *registrar) load(ctx context.Context, bind, group string) (*registration, error) {
+	rec, err := rg.store.Get(ctx, registrationKey(bind, group))
 	if errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrCorrupt) {
 		return nil, nil // a damaged one is replaced
 	}
@@ -71,11 +78,11 @@ const registerLease = 30 * time.Second
 // register makes a new registration and keeps it. Of several processes one
 // registers, the others use what it got: whatever is newer than before, which was
 // found wanting.
-func (e *Engine) register(ctx context.Context, w *oauth.Client, p *oauth.Provider, to oauth.Redirect, before *registration) (*registration, error) {
+func (rg *registrar) register(ctx context.Context, w *oauth.Client, p *oauth.Provider, to oauth.Redirect, before *registration) (*registration, error) {
 	key := registrationKey(p.Binding(), to.Group())
 	var out *registration
-	err := vault.Hold(ctx, e.store, "register/"+key.Name, registerLease, func(ctx context.Context, l vault.Lease) error {
-		now, err := e.loadRegistration(ctx, p.Binding(), to.Group())
+	err := vault.Hold(ctx, rg.store, "register/"+key.Name, registerLease, func(ctx context.Context, l vault.Lease) error {
+		now, err := rg.load(ctx, p.Binding(), to.Group())
 		if err != nil {
 			return err
 		}
@@ -84,11 +91,11 @@ func (e *Engine) register(ctx context.Context, w *oauth.Client, p *oauth.Provide
 			return nil
 		}
 		if now == nil {
-			if err := e.admitRegistration(ctx); err != nil {
+			if err := rg.admit(ctx); err != nil {
 				return err
 			}
 		}
-		r, err := w.Register(ctx, p, to, e.opt.ClientName)
+		r, err := w.Register(ctx, p, to, rg.opt.ClientName)
 		if err != nil {
 			return fmt.Errorf("register a client at %s: %w", oauth.HostOf(p.Metadata.RegistrationEndpoint), err)
 		}
@@ -100,7 +107,7 @@ func (e *Engine) register(ctx context.Context, w *oauth.Client, p *oauth.Provide
 		if now != nil {
 			version = now.version
 		}
-		if _, err := e.store.PutFenced(ctx, key, data, version, l); err != nil {
+		if _, err := rg.store.PutFenced(ctx, key, data, version, l); err != nil {
 			return fmt.Errorf("keep the client registration: %w", err)
 		}
 		out = &registration{Registration: *r}
@@ -109,17 +116,17 @@ func (e *Engine) register(ctx context.Context, w *oauth.Client, p *oauth.Provide
 	return out, err
 }
 
-// forgetClient throws a registration away that its server no longer knows, so that
+// forget throws a registration away that its server no longer knows, so that
 // the next login registers anew. Only if it is still the same one.
-func (e *Engine) forgetClient(ctx context.Context, bind, group string, c oauth.Credentials) {
+func (rg *registrar) forget(ctx context.Context, bind, group string, c oauth.Credentials) {
 	if c.Source != oauth.SourceDynamic || group == "" {
 		return
 	}
-	r, err := e.loadRegistration(ctx, bind, group)
+	r, err := rg.load(ctx, bind, group)
 	if err != nil || r == nil || r.Client.ID != c.ID {
 		return
 	}
-	if err := e.store.Delete(ctx, registrationKey(bind, group), r.version); err != nil {
-		e.log.Warn("a client registration could not be removed", "issuer", oauth.Clean(bind, 200), "error", err)
+	if err := rg.store.Delete(ctx, registrationKey(bind, group), r.version); err != nil {
+		rg.log.Warn("a client registration could not be removed", "issuer", oauth.Clean(bind, 200), "error", err)
 	}
 }

@@ -36,7 +36,7 @@ func (e *Engine) Resume(ctx context.Context, a Account, srv config.Server, flow 
 	if best != nil && opt.Listen && flow == FlowCode {
 		if u, err := url.Parse(best.RedirectURI); err == nil {
 			// Where another program holds the port, the answer can still be pasted.
-			_ = e.listener.ListenOn(u, e.listenerMemory(ctx).ID)
+			_ = e.callbacks.server.ListenOn(u, e.callbacks.identity(ctx).ID)
 		}
 	}
 	return best, nil
