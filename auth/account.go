@@ -2,9 +2,11 @@ package auth
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
-	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -59,10 +61,11 @@ func (a Account) header() event.Header {
 	return h
 }
 
-// oauthOf returns what is configured about the login to a server, as a value.
-func oauthOf(srv config.Server) config.OAuth {
-	if srv.OAuth == nil {
-		return config.OAuth{}
+// clip makes any text fit into the name of a record.
+func clip(s string) string {
+	if len(s) <= 200 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
+		return s
 	}
-	return *srv.OAuth
+	sum := sha256.Sum256([]byte(s))
+	return oauth.Clean(s, 100) + " " + hex.EncodeToString(sum[:8])
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// admitPending makes room for one more pending login. Logins that have expired go. An
+// admit makes room for one more pending login. Logins that have expired go. An
 // account and a principal drop their own oldest logins: a user who begins again wants the
 // new one, and a flood of logins keeps nobody from beginning another. When all
 // principals together have too many, the new login is refused with [ErrTooMany]: one
 // principal cannot get there alone, and drops nothing of another.
-func (e *Engine) admitPending(ctx context.Context, p *pending) error {
-	recs, err := e.store.List(ctx, vault.KindPending, vault.Local)
+func (pl *pendingLogins) admit(ctx context.Context, p *pending) error {
+	recs, err := pl.store.List(ctx, vault.KindPending, vault.Local)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil // writing it down says what is wrong with the store
 	}
@@ -28,7 +28,7 @@ func (e *Engine) admitPending(ctx context.Context, p *pending) error {
 		old, err := decodePending(rec)
 		switch {
 		case err == nil && !time.Now().Before(old.Expires):
-			_ = e.store.Delete(ctx, rec.Key, rec.Version) // a later one will do as well
+			_ = pl.store.Delete(ctx, rec.Key, rec.Version) // a later one will do as well
 			continue
 		case err == nil && old.account() == p.account():
 			account = append(account, old)
@@ -37,8 +37,8 @@ func (e *Engine) admitPending(ctx context.Context, p *pending) error {
 		}
 		total++
 	}
-	dropped := e.dropOldest(ctx, account, limit.PendingPerAccount-1)
-	dropped += e.dropOldest(ctx, slices.Concat(principal, account[min(dropped, len(account)):]), limit.PendingPerPrincipal-1)
+	dropped := pl.dropOldest(ctx, account, limit.PendingPerAccount-1)
+	dropped += pl.dropOldest(ctx, slices.Concat(principal, account[min(dropped, len(account)):]), limit.PendingPerPrincipal-1)
 	if total-dropped >= limit.PendingTotal {
 		return fmt.Errorf("log in to %s: %w: %d; try again in a few minutes", p.account(), ErrTooMany, total-dropped)
 	}
@@ -46,26 +46,26 @@ func (e *Engine) admitPending(ctx context.Context, p *pending) error {
 }
 
 // dropOldest removes logins until no more than keep are left, sorting them by age.
-func (e *Engine) dropOldest(ctx context.Context, logins []*pending, keep int) (dropped int) {
+func (pl *pendingLogins) dropOldest(ctx context.Context, logins []*pending, keep int) (dropped int) {
 	slices.SortStableFunc(logins, func(a, b *pending) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.version, b.version))
 	})
 	for _, old := range logins[:max(0, len(logins)-keep)] {
-		e.dropPending(ctx, old)
-		e.waiting.finish(old.State.Reveal(), outcome{err: fmt.Errorf("login to %s: %w", old.account(), ErrReplaced)})
+		pl.drop(ctx, old)
+		pl.waiting.finish(old.State.Reveal(), outcome{err: fmt.Errorf("login to %s: %w", old.account(), ErrReplaced)})
 		dropped++
 	}
 	return dropped
 }
 
-// admitRegistration makes room for one more client registration: the oldest that no
+// admit makes room for one more client registration: the oldest that no
 // login needs go. A server may name another authorization server each time.
-func (e *Engine) admitRegistration(ctx context.Context) error {
-	count, err := e.store.Versions(ctx, vault.KindClient, vault.Local)
+func (rg *registrar) admit(ctx context.Context) error {
+	count, err := rg.store.Versions(ctx, vault.KindClient, vault.Local)
 	if err != nil || len(count) < limit.Registrations {
 		return nil // keeping the new one says what is wrong with the store
 	}
-	all, used, err := e.registrations(ctx)
+	all, used, err := rg.list(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,25 +75,12 @@ func (e *Engine) admitRegistration(ctx context.Context) error {
 		if left < limit.Registrations {
 			break
 		}
-		if !used[clientUse{r.Issuer, r.Client.ID}] && e.store.Delete(ctx, registrationKey(r.Issuer, r.Group), r.version) == nil {
+		if !used[clientUse{r.Issuer, r.Client.ID}] && rg.store.Delete(ctx, registrationKey(r.Issuer, r.Group), r.version) == nil {
 			left--
 		}
 	}
 	if left >= limit.Registrations {
 		return fmt.Errorf("%w: %d client registrations are in use; usher logout removes those of logins you no longer need", ErrTooMany, left)
-	}
-	return nil
-}
-
-// checkScopes refuses more scopes than a login may ask for.
-func checkScopes(scopes []string) error {
-	size := 0
-	for _, s := range scopes {
-		size += len(s) + 1
-	}
-	if len(scopes) > limit.LoginScopes || size > limit.LoginScopeBytes {
-		return fmt.Errorf("%w: the server asks for %d scopes (%d bytes), more than %d (%d bytes); set oauth.scopes to those that are needed",
-			ErrTooMany, len(scopes), size, limit.LoginScopes, limit.LoginScopeBytes)
 	}
 	return nil
 }

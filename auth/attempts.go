@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -36,10 +37,17 @@ func attemptsKey(a Account) vault.Key {
 	return k
 }
 
-// loadAttempts reads what is remembered. A record that is damaged counts as nothing;
+// failureLog remembers refreshes that failed, for all processes that share the store.
+type failureLog struct {
+	*env
+
+	clients *registrar
+}
+
+// load reads what is remembered. A record that is damaged counts as nothing;
 // a store that cannot be read is an error, since there may be one.
-func (e *Engine) loadAttempts(ctx context.Context, a Account) (t attempts, err error) {
-	rec, err := e.store.Get(ctx, attemptsKey(a))
+func (fl *failureLog) load(ctx context.Context, a Account) (t attempts, err error) {
+	rec, err := fl.store.Get(ctx, attemptsKey(a))
 	switch {
 	case err == nil:
 		_ = json.Unmarshal(rec.Data, &t) // nonsense counts as nothing
@@ -51,8 +59,8 @@ func (e *Engine) loadAttempts(ctx context.Context, a Account) (t attempts, err e
 }
 
 // mayAsk returns an error while the authorization server must be left alone.
-func (e *Engine) mayAsk(ctx context.Context, a Account, srv config.Server) error {
-	t, err := e.loadAttempts(ctx, a)
+func (fl *failureLog) mayAsk(ctx context.Context, a Account, srv config.Server) error {
+	t, err := fl.load(ctx, a)
 	if err != nil {
 		return &UnavailableError{Account: a, Reason: "the store is out of reach", RetryAfter: time.Second, Err: err}
 	}
@@ -69,31 +77,31 @@ func (e *Engine) mayAsk(ctx context.Context, a Account, srv config.Server) error
 	return &UnavailableError{Account: a, Reason: t.Reason, RetryAfter: wait}
 }
 
-// failed takes in that a renewal failed for a reason that does not end the grant,
+// record takes in that a renewal failed for a reason that does not end the grant,
 // and says what that means for the caller.
-func (e *Engine) failed(ctx context.Context, a Account, srv config.Server, cause error) error {
-	e.count.failed.Add(1)
-	t, _ := e.loadAttempts(ctx, a) // a failure more or less does not matter
+func (fl *failureLog) record(ctx context.Context, a Account, srv config.Server, cause error) error {
+	fl.count.failed.Add(1)
+	t, _ := fl.load(ctx, a) // a failure more or less does not matter
 	t.Failures++
 	wait := min(firstBackoff<<min(t.Failures-1, 10), maxBackoff)
-	wait += e.spread(fmt.Sprint(a, t.Failures), wait/5)
+	wait += fl.spread(fmt.Sprint(a, t.Failures), wait/5)
 	var te *TokenError
 	if errors.As(cause, &te) && te.RetryAfter > wait {
 		wait = te.RetryAfter
 	}
 	wait = min(wait, maxBackoff)
-	t.NotBefore, t.Reason = time.Now().Add(wait), clean(cause.Error(), 300)
-	t.Login = errors.Is(cause, ErrRefused) && !refusedWith(cause, "slow_down") || errors.Is(cause, ErrNoClient)
+	t.NotBefore, t.Reason = time.Now().Add(wait), oauth.Clean(cause.Error(), 300)
+	t.Login = errors.Is(cause, ErrRefused) && !oauth.RefusedWith(cause, "slow_down") || errors.Is(cause, ErrNoClient)
 	if t.Login && machineFlow(srv) != "" {
 		t.Refused = assertionPrint(srv)
 	}
-	if refusedWith(cause, "invalid_client", "unauthorized_client") {
-		e.forgetGrantClient(ctx, a)
+	if oauth.RefusedWith(cause, "invalid_client", "unauthorized_client") {
+		fl.clients.forgetOf(ctx, a)
 	}
 	if data, err := json.Marshal(t); err == nil {
 		keepData := func([]byte) ([]byte, error) { return data, nil }
-		if _, err := vault.Update(ctx, e.store, attemptsKey(a), keepData); err != nil {
-			e.log.Warn("a failed renewal could not be written down", "account", a.String(), "error", err)
+		if _, err := vault.Update(ctx, fl.store, attemptsKey(a), keepData); err != nil {
+			fl.log.Warn("a failed renewal could not be written down", "account", a.String(), "error", err)
 		}
 	}
 	if t.Login {
@@ -106,21 +114,21 @@ func (e *Engine) failed(ctx context.Context, a Account, srv config.Server, cause
 	return &UnavailableError{Account: a, Reason: t.Reason, RetryAfter: wait, Err: cause}
 }
 
-// forgetGrantClient throws away the registration that an account's grant was made
+// forgetOf throws away the registration that an account's grant was made
 // with: its server no longer knows it.
-func (e *Engine) forgetGrantClient(ctx context.Context, a Account) {
-	if g, err := e.loadGrant(ctx, a); err == nil && g != nil {
-		e.forgetClient(ctx, g.Bind, g.Group, g.Client)
+func (rg *registrar) forgetOf(ctx context.Context, a Account) {
+	if g, err := rg.grants.load(ctx, a); err == nil && g != nil {
+		rg.forget(ctx, g.Bind, g.Group, g.Client)
 	}
 }
 
-// clearAttempts forgets failures after a success.
-func (e *Engine) clearAttempts(ctx context.Context, a Account) {
-	if t, err := e.loadAttempts(ctx, a); err == nil && t == (attempts{}) {
+// clear forgets failures after a success.
+func (fl *failureLog) clear(ctx context.Context, a Account) {
+	if t, err := fl.load(ctx, a); err == nil && t == (attempts{}) {
 		return
 	}
-	if _, err := e.store.Take(ctx, attemptsKey(a)); err != nil && !errors.Is(err, vault.ErrNotFound) {
-		e.log.Warn("an old failure is still remembered", "account", a.String(), "error", err)
+	if _, err := fl.store.Take(ctx, attemptsKey(a)); err != nil && !errors.Is(err, vault.ErrNotFound) {
+		fl.log.Warn("an old failure is still remembered", "account", a.String(), "error", err)
 	}
 }
 
@@ -166,12 +174,12 @@ func (b *unsavedBook) remove(a Account, u *unsaved) {
 }
 
 // fromMemory returns a grant that only this process has, saving it if it can.
-func (e *Engine) fromMemory(ctx context.Context, a Account) *grant {
-	u, try := e.unsaved.get(a)
+func (gs *grantStore) fromMemory(ctx context.Context, a Account) *grant {
+	u, try := gs.unsaved.get(a)
 	if u == nil {
 		return nil
 	}
-	if try && e.saveNow(ctx, a, u) == nil {
+	if try && gs.saveNow(ctx, a, u) == nil {
 		return nil // read it from the store
 	}
 	return u.g
@@ -179,32 +187,32 @@ func (e *Engine) fromMemory(ctx context.Context, a Account) *grant {
 
 // saved reads an account's grant as loadGrant does, when it is certain that this
 // process has none that is newer: the store's refresh token would be a spent one.
-func (e *Engine) saved(ctx context.Context, a Account) (*grant, error) {
-	if u, _ := e.unsaved.get(a); u != nil {
-		if err := e.saveNow(ctx, a, u); err != nil {
+func (gs *grantStore) saved(ctx context.Context, a Account) (*grant, error) {
+	if u, _ := gs.unsaved.get(a); u != nil {
+		if err := gs.saveNow(ctx, a, u); err != nil {
 			return nil, &UnavailableError{Account: a, Reason: "its renewed login could not be stored yet", RetryAfter: time.Second, Err: err}
 		}
 	}
-	return e.loadGrant(ctx, a)
+	return gs.load(ctx, a)
 }
 
 // saveNow tries once to store a grant that only this process has. Nil means that the
 // store has it, or a newer one.
-func (e *Engine) saveNow(ctx context.Context, a Account, u *unsaved) error {
+func (gs *grantStore) saveNow(ctx context.Context, a Account, u *unsaved) error {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
 	data, err := u.g.encode()
 	if err == nil {
-		_, err = e.store.Put(ctx, a.key(vault.KindGrant), data, u.version)
+		_, err = gs.store.Put(ctx, a.key(vault.KindGrant), data, u.version)
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, vault.ErrConflict):
-		e.log.Warn("a renewed login was replaced before it could be stored", "account", a.String())
+		gs.log.Warn("a renewed login was replaced before it could be stored", "account", a.String())
 	default:
-		e.log.Warn("a renewed login is still only in memory", "account", a.String(), "error", err)
+		gs.log.Warn("a renewed login is still only in memory", "account", a.String(), "error", err)
 		return fmt.Errorf("store the login of %s: %w", a, err)
 	}
-	e.unsaved.remove(a, u)
+	gs.unsaved.remove(a, u)
 	return nil
 }

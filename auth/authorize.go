@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 )
 
@@ -34,17 +35,17 @@ func (e *Engine) Authorize(ctx context.Context, a Account, srv *config.Server, r
 		return nil
 	}
 	a = a.normal()
-	g, err := e.usable(ctx, a, srv)
+	g, err := e.refresher.usable(ctx, a, srv)
 	if g == nil || err != nil {
 		return err
 	}
 	then, err := url.Parse(g.ServerURL)
-	if err != nil || origin(then) != origin(req.URL) {
-		return needsLogin(a, "the login is for %s and the request goes to %s", hostOf(g.ServerURL), clean(req.URL.Host, 100))
+	if err != nil || oauth.Origin(then) != oauth.Origin(req.URL) {
+		return needsLogin(a, "the login is for %s and the request goes to %s", oauth.HostOf(g.ServerURL), oauth.Clean(req.URL.Host, 100))
 	}
 	if g.DPoP.IsZero() {
 		req.Header.Set("Authorization", "Bearer "+g.Access.Reveal())
-	} else if err := e.prove(g, req); err != nil {
+	} else if err := e.refresher.prove(g, req); err != nil {
 		return err
 	}
 	e.tokens.handed(g.Access.Secret)
@@ -52,12 +53,12 @@ func (e *Engine) Authorize(ctx context.Context, a Account, srv *config.Server, r
 }
 
 // prove puts a bound token and the proof of its key on a request.
-func (e *Engine) prove(g *grant, req *http.Request) error {
-	key, err := loadDPoPKey(g.DPoP.Secret)
+func (rf *refresher) prove(g *grant, req *http.Request) error {
+	key, err := oauth.LoadDPoPKey(g.DPoP.Secret)
 	if err != nil {
 		return err
 	}
-	proof, err := key.proof(req.Method, req.URL, g.Access.Secret, e.nonces.get(req.URL))
+	proof, err := key.Proof(req.Method, req.URL, g.Access.Secret, rf.nonces.Get(req.URL))
 	if err != nil {
 		return err
 	}
@@ -67,8 +68,8 @@ func (e *Engine) prove(g *grant, req *http.Request) error {
 }
 
 // usable returns a grant to act with, renewed if need be; nil when there is none.
-func (e *Engine) usable(ctx context.Context, a Account, srv *config.Server) (*grant, error) {
-	g, err := e.current(ctx, a)
+func (rf *refresher) usable(ctx context.Context, a Account, srv *config.Server) (*grant, error) {
+	g, err := rf.grants.current(ctx, a)
 	if g == nil || err != nil {
 		return nil, err
 	}
@@ -79,25 +80,25 @@ func (e *Engine) usable(ctx context.Context, a Account, srv *config.Server) (*gr
 		if machineFlow(*srv) == "" {
 			return nil, needsLogin(a, "the token is not restricted to this server")
 		}
-		return e.renew(ctx, a, *srv, renewal{stale: g.Generation})
+		return rf.renew(ctx, a, *srv, renewal{stale: g.Generation})
 	}
 	now := time.Now()
-	if g.Ended != nil && (g.Expires.IsZero() || g.expired(now) || e.tokens.isRefused(g.Access.Secret)) {
+	if g.Ended != nil && (g.Expires.IsZero() || g.expired(now) || rf.tokens.isRefused(g.Access.Secret)) {
 		return nil, needsLogin(a, "%s", g.Ended.Reason)
 	}
-	if reason := e.verdicts.standing(a, g.version); reason != "" {
+	if reason := rf.verdicts.standing(a, g.version); reason != "" {
 		return nil, needsLogin(a, "%s", reason)
 	}
-	if g.Ended != nil || now.Before(e.due(g)) || !canRenew(g, *srv) {
+	if g.Ended != nil || now.Before(rf.due(g)) || !canRenew(g, *srv) {
 		// A token that is past its life and cannot be renewed is still tried: clocks
 		// differ, and the server has the last word.
 		return g, nil
 	}
 	life := g.Expires.Sub(g.Obtained)
 	if now.Before(g.Expires.Add(-min(lastMoment, life/10))) {
-		return e.renewSoon(ctx, a, *srv, g), nil
+		return rf.renewSoon(ctx, a, *srv, g), nil
 	}
-	fresh, err := e.renew(ctx, a, *srv, renewal{stale: g.Generation})
+	fresh, err := rf.renew(ctx, a, *srv, renewal{stale: g.Generation})
 	if errors.Is(err, ErrUnavailable) {
 		return g, nil
 	}
@@ -105,10 +106,10 @@ func (e *Engine) usable(ctx context.Context, a Account, srv *config.Server) (*gr
 }
 
 // renewSoon renews a token that is still good, and gives up waiting early.
-func (e *Engine) renewSoon(ctx context.Context, a Account, srv config.Server, g *grant) *grant {
+func (rf *refresher) renewSoon(ctx context.Context, a Account, srv config.Server, g *grant) *grant {
 	ctx, cancel := context.WithTimeout(ctx, softWait)
 	defer cancel()
-	if fresh, err := e.renew(ctx, a, srv, renewal{stale: g.Generation}); err == nil {
+	if fresh, err := rf.renew(ctx, a, srv, renewal{stale: g.Generation}); err == nil {
 		return fresh
 	}
 	return g
@@ -116,7 +117,7 @@ func (e *Engine) renewSoon(ctx context.Context, a Account, srv config.Server, g 
 
 // due is when to renew: at three quarters of the life or five minutes before its
 // end, whichever is later, and a little after that, differently in each process.
-func (e *Engine) due(g *grant) time.Time {
+func (rf *refresher) due(g *grant) time.Time {
 	if g.Expires.IsZero() {
 		return time.Unix(1<<40, 0) // never by the clock
 	}
@@ -126,14 +127,14 @@ func (e *Engine) due(g *grant) time.Time {
 		at = late
 	}
 	rest := time.Duration(jitterPart * float64(g.Expires.Sub(at)))
-	return at.Add(e.spread(g.Access.String(), rest)) // the fingerprint will do
+	return at.Add(rf.spread(g.Access.String(), rest)) // the fingerprint will do
 }
 
 // spread returns a part of d that differs from process to process, so that they do
 // not all do the same thing at the same moment.
-func (e *Engine) spread(about string, d time.Duration) time.Duration {
+func (v *env) spread(about string, d time.Duration) time.Duration {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(e.seed + about)) // never fails
+	_, _ = h.Write([]byte(v.seed + about)) // never fails
 	return time.Duration(float64(h.Sum32()%1000) / 1000 * float64(d))
 }
 

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -23,7 +22,7 @@ type LoginOptions struct {
 	// Scopes are asked for beside those that are chosen anyway.
 	Scopes []string
 	// Redirect is the address the answer comes back to. Default: oauth.redirectUri,
-	// else Options.PublicCallback, else a loopback address.
+	// else a loopback address.
 	Redirect string
 	// Loopback is the loopback address that the answer comes back to where no other
 	// is configured: one at which somebody takes it who hands it on, such as the
@@ -44,41 +43,49 @@ type begun struct {
 	a      Account
 	srv    config.Server
 	opt    LoginOptions
-	web    *web
-	p      *provider
-	to     redirect
-	client client
+	web    *oauth.Client
+	p      *oauth.Provider
+	to     oauth.Redirect
+	client oauth.Credentials
 	scopes []string
 	step   *stepUp // a step-up that this login answers; nil: none
 	had    int64   // version of the grant there is; 0: none
 }
 
+// preparer does what the beginnings of all logins have in common.
+type preparer struct {
+	*env
+
+	grants *grantStore
+	steps  *stepUps
+}
+
 // prepare discovers, chooses scopes and finds a client. The caller closes web.
-func (e *Engine) prepare(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (b *begun, err error) {
-	b = &begun{a: a, srv: srv, web: e.web(e.boundsOf(ctx, srv))}
+func (pr *preparer) prepare(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (b *begun, err error) {
+	b = &begun{a: a, srv: srv, web: pr.client(pr.boundsOf(ctx, srv))}
 	if options != nil {
 		b.opt = *options
 	}
-	defer func(w *web) {
+	defer func(w *oauth.Client) {
 		if err != nil {
-			w.close()
+			w.Close()
 		}
 	}(b.web)
-	if b.p, err = e.discover(ctx, b.web, srv, b.opt.Challenge); err != nil {
+	if b.p, err = b.web.Discover(ctx, srv, b.opt.Challenge); err != nil {
 		return nil, err
 	}
-	if b.step, err = e.loadStep(ctx, a); err != nil {
+	if b.step, err = pr.steps.load(ctx, a); err != nil {
 		return nil, err
 	}
-	if g, err := e.loadGrant(ctx, a); err == nil && g != nil {
+	if g, err := pr.grants.load(ctx, a); err == nil && g != nil {
 		b.had = g.version
 	}
-	b.scopes, _ = chooseScopes(oauthOf(srv), b.p)
-	b.scopes = union(b.scopes, b.opt.Scopes)
+	b.scopes, _ = oauth.ChooseScopes(oauth.SettingsOf(srv), b.p)
+	b.scopes = oauth.UnionScopes(b.scopes, b.opt.Scopes)
 	if b.step.Open {
-		b.scopes = union(b.scopes, b.step.Scopes)
+		b.scopes = oauth.UnionScopes(b.scopes, b.step.Scopes)
 	}
-	if err := checkScopes(b.scopes); err != nil {
+	if err := oauth.CheckScopes(b.scopes); err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", a, err)
 	}
 	return b, nil
@@ -99,60 +106,67 @@ func (e *Engine) Alone(ctx context.Context, a Account, f func(context.Context) e
 // from the page goes to [Engine.Complete], in this process or another one.
 func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (*Pending, error) {
 	a = a.normal()
-	b, err := e.prepare(ctx, a, srv, options)
+	b, err := e.preparer.prepare(ctx, a, srv, options)
 	if err != nil {
 		return nil, err
 	}
-	defer b.web.close()
-	if b.p.meta.AuthorizationEndpoint == "" && b.p.meta.DeviceEndpoint != "" {
+	defer b.web.Close()
+	if b.p.Metadata.AuthorizationEndpoint == "" && b.p.Metadata.DeviceEndpoint != "" {
 		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server has a device endpoint only; run `%s --device`", a, ErrNoFlow, a.command())
 	}
-	if b.p.meta.AuthorizationEndpoint == "" {
+	if b.p.Metadata.AuthorizationEndpoint == "" {
 		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server names no authorization endpoint", a, ErrNoFlow)
 	}
-	if !b.p.meta.pkce() {
+	if !b.p.Metadata.SupportsPKCE() {
 		return nil, fmt.Errorf("log in to %s: the authorization server %s does not advertise PKCE with S256 (code_challenge_methods_supported), so its codes could be stolen; ask its operator",
-			a, hostOf(b.p.bind()))
+			a, oauth.HostOf(b.p.Binding()))
 	}
-	defer e.listener.hold()()
-	if b.to, err = e.redirectFor(ctx, srv, b.opt); err != nil {
+	defer e.callbacks.server.Hold()()
+	if b.to, err = e.callbacks.redirectFor(ctx, srv, b.opt); err != nil {
 		return nil, err
 	}
-	if b.client, err = e.identify(ctx, b.web, b.p, oauthOf(srv), &b.to, b.opt.FreshClient); err != nil {
+	if b.client, err = e.clients.identify(ctx, b.web, b.p, oauth.SettingsOf(srv), &b.to, b.opt.FreshClient); err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", a, err)
 	}
-	p, err := e.newPending(b)
+	p, err := e.pendings.create(b)
 	if err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", a, err)
 	}
-	if err := e.countStep(ctx, a, b.step); err != nil {
+	if err := e.steps.count(ctx, a, b.step); err != nil {
 		return nil, err
 	}
-	if err := e.admitPending(ctx, p); err != nil {
+	if err := e.pendings.admit(ctx, p); err != nil {
 		return nil, err
 	}
-	if err := e.putPending(ctx, p); err != nil {
+	if err := e.pendings.put(ctx, p); err != nil {
 		return nil, err
 	}
-	e.waiting.begin(p)
+	e.pendings.waiting.begin(p)
 	return p.view(), nil
 }
 
-// newPending makes the record and the address of the page.
-func (e *Engine) newPending(b *begun) (*pending, error) {
+// create makes the record and the address of the page.
+func (pl *pendingLogins) create(b *begun) (*pending, error) {
 	p := b.record(FlowCode)
 	verifier := oauth2.GenerateVerifier()
-	p.Verifier = keep(verifier)
-	key, err := p.dpop(oauthOf(b.srv))
+	p.Verifier = oauth.NewStoredSecret(verifier)
+	key, err := p.dpop(oauth.SettingsOf(b.srv))
 	if err != nil {
 		return nil, err
 	}
-	address, err := b.authorizeURL(p.State.Reveal(), verifier, key)
+	request := b.authorizeRequest()
+	request.State, request.Verifier, request.Key = p.State.Reveal(), verifier, key
+	address, err := b.p.AuthorizeURL(request)
 	if err != nil {
 		return nil, err
 	}
-	p.AuthorizeURL = keep(address)
+	p.AuthorizeURL = oauth.NewStoredSecret(address)
 	return p, nil
+}
+
+// authorizeRequest is the part of the request that does not change from login to login.
+func (b *begun) authorizeRequest() oauth.AuthorizeRequest {
+	return oauth.AuthorizeRequest{ClientID: b.client.ID, Redirect: b.to.URI, Scopes: b.scopes}
 }
 
 // record is what pending logins of all flows have in common.
@@ -160,88 +174,41 @@ func (b *begun) record(flow Flow) *pending {
 	now := time.Now()
 	return &pending{
 		Principal: b.a.principal(), Server: b.a.Server, Label: b.a.Label, ServerURL: b.srv.URL, Flow: flow,
-		State: keep(newState()), RedirectURI: b.to.uri, Requested: b.scopes, Resource: b.p.resource, Audience: b.p.audience,
-		Issuer: b.p.issuer, IssParameter: b.p.meta.IssParameter, TokenEndpoint: b.p.meta.TokenEndpoint,
-		RevocationEndpoint: b.p.meta.RevocationEndpoint, Client: b.client, Bind: b.p.bind(), Group: b.to.group(),
-		Bounds: b.p.bounds, Had: b.had, Created: now, Expires: now.Add(pendingLife), Where: b.opt.Where,
+		State: oauth.NewStoredSecret(newState()), RedirectURI: b.to.URI, Requested: b.scopes, Resource: b.p.Resource, Audience: b.p.Audience,
+		Issuer: b.p.Issuer, IssParameter: b.p.Metadata.IssParameter, TokenEndpoint: b.p.Metadata.TokenEndpoint,
+		RevocationEndpoint: b.p.Metadata.RevocationEndpoint, Client: b.client, Bind: b.p.Binding(), Group: b.to.Group(),
+		Bounds: b.p.Bounds, Had: b.had, Created: now, Expires: now.Add(pendingLife), Where: b.opt.Where,
 	}
 }
 
 // dpop makes the key that the tokens will be bound to, where that is asked for.
-func (p *pending) dpop(o config.OAuth) (*dpopKey, error) {
+func (p *pending) dpop(o config.OAuth) (*oauth.DPoPKey, error) {
 	if !o.DPoP {
 		return nil, nil
 	}
-	key, text, err := newDPoPKey()
-	p.DPoP = kept{text}
+	key, text, err := oauth.NewDPoPKey()
+	p.DPoP = oauth.StoredSecret{Secret: text}
 	return key, err
-}
-
-// ours are parameters that configuration cannot change.
-var ours = []string{"response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method", "resource", "dpop_jkt"}
-
-// authorizeURL is the address of the consent page.
-func (b *begun) authorizeURL(state, verifier string, key *dpopKey) (string, error) {
-	u, err := pageURL("the authorization endpoint", b.p.meta.AuthorizationEndpoint)
-	if err != nil {
-		return "", err
-	}
-	q := u.Query()
-	for k, v := range b.authorizeParams() {
-		q.Set(k, v)
-	}
-	q.Set("state", state)
-	q.Set("code_challenge", oauth2.S256ChallengeFromVerifier(verifier))
-	q.Set("code_challenge_method", "S256")
-	if key != nil {
-		q.Set("dpop_jkt", key.thumbprint())
-	}
-	u.RawQuery = q.Encode()
-	return u.String(), nil
-}
-
-// authorizeParams is what does not change from login to login.
-func (b *begun) authorizeParams() map[string]string {
-	q := map[string]string{}
-	if slices.Contains(b.scopes, offlineAccess) {
-		q["prompt"] = "consent" // OpenID Connect Core, section 11
-	}
-	for k, v := range b.p.params {
-		if !slices.Contains(ours, k) {
-			q[k] = v
-		}
-	}
-	q["response_type"], q["client_id"], q["redirect_uri"] = "code", b.client.ID, b.to.uri
-	if len(b.scopes) > 0 {
-		q["scope"] = strings.Join(b.scopes, " ")
-	}
-	if b.p.resource != "" {
-		q["resource"] = b.p.resource
-	}
-	if b.p.audience != "" {
-		q["audience"] = b.p.audience
-	}
-	return q
 }
 
 // redirectFor decides where the answer comes back to, and begins to listen there
 // if this process is to take it.
-func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (redirect, error) {
-	to, ok := e.fixedRedirect(srv, opt)
+func (cl *callbackListener) redirectFor(ctx context.Context, srv config.Server, opt LoginOptions) (oauth.Redirect, error) {
+	to, ok := fixedRedirect(srv, opt)
 	if !ok && opt.Loopback != "" {
-		return redirect{uri: opt.Loopback, class: classLoopback}, nil
+		return oauth.Redirect{URI: opt.Loopback, Class: oauth.ClassLoopback}, nil
 	}
 	if !ok {
-		address, err := e.loopbackAddress(ctx, opt.Listen)
-		return redirect{uri: address, class: classLoopback}, err
+		address, err := cl.address(ctx, opt.Listen)
+		return oauth.Redirect{URI: address, Class: oauth.ClassLoopback}, err
 	}
-	u, err := url.Parse(to.uri)
+	u, err := url.Parse(to.URI)
 	if err != nil || u.Host == "" || u.Fragment != "" {
-		return redirect{}, errors.New("oauth.redirectUri is not an absolute address without fragment")
+		return oauth.Redirect{}, errors.New("oauth.redirectUri is not an absolute address without fragment")
 	}
-	if opt.Listen && to.class == classFixed {
-		if err := e.listener.listenOn(u, e.listenerMemory(ctx).ID); err != nil {
-			return redirect{}, err
+	if opt.Listen && to.Class == oauth.ClassFixed {
+		if err := cl.server.ListenOn(u, cl.identity(ctx).ID); err != nil {
+			return oauth.Redirect{}, engineClosed(err)
 		}
 	}
 	return to, nil
@@ -249,9 +216,9 @@ func (e *Engine) redirectFor(ctx context.Context, srv config.Server, opt LoginOp
 
 // fixedRedirect is the redirect address that does not depend on the process, if
 // there is one.
-func (e *Engine) fixedRedirect(srv config.Server, opt LoginOptions) (redirect, bool) {
-	if fixed := cmp.Or(opt.Redirect, oauthOf(srv).RedirectURI); fixed != "" {
-		return redirect{uri: fixed, class: classFixed}, true
+func fixedRedirect(srv config.Server, opt LoginOptions) (oauth.Redirect, bool) {
+	if fixed := cmp.Or(opt.Redirect, oauth.SettingsOf(srv).RedirectURI); fixed != "" {
+		return oauth.Redirect{URI: fixed, Class: oauth.ClassFixed}, true
 	}
-	return redirect{uri: e.opt.PublicCallback, class: classWeb}, e.opt.PublicCallback != ""
+	return oauth.Redirect{}, false
 }

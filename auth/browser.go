@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 )
 
@@ -29,7 +30,7 @@ func (i Interactive) Show(ctx context.Context, p *Pending) error {
 	if address == "" && p.Device != nil {
 		address = p.Device.VerificationURI
 	}
-	u, err := pageURL("the login page", address)
+	u, err := oauth.PageURL("the login page", address)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
-	"strings"
+
+	"github.com/usher-mcp/usher/auth/loopback"
+	"github.com/usher-mcp/usher/auth/oauth"
 )
 
 // CallbackHandler takes the answers of consent pages, for a gateway that serves
@@ -19,99 +20,66 @@ func (e *Engine) CallbackHandler(who func(*http.Request) (principal string)) htt
 		if who != nil {
 			principal = who(r)
 		}
-		e.callback(w, r, principal)
+		e.completer.serve(w, r, principal)
 	})
 }
 
-// callback answers one request at the redirect address.
-func (e *Engine) callback(w http.ResponseWriter, r *http.Request, principal string) {
-	cb, ok := readRequest(w, r)
+// serve answers one request at the redirect address.
+func (co *completer) serve(w http.ResponseWriter, r *http.Request, principal string) {
+	cb, ok := loopback.ReadRequest(w, r)
 	if !ok {
 		return
 	}
 	cb.Principal = principal
 	select {
-	case e.answers <- struct{}{}:
-		defer func() { <-e.answers }()
+	case co.slots <- struct{}{}:
+		defer func() { <-co.slots }()
 	default:
-		writePage(w, http.StatusServiceUnavailable, pageLater)
+		loopback.WriteOutcome(w, loopback.Retry)
 		return
 	}
-	err := e.completeOnce(r.Context(), cb)
-	if writeOutcome(w, err) == pageLater {
-		e.log.Warn("a login could not be finished", "error", err)
+	err := co.completeOnce(r.Context(), cb)
+	outcome := CallbackOutcome(err)
+	loopback.WriteOutcome(w, outcome)
+	if outcome == loopback.Retry {
+		co.log.Warn("a login could not be finished", "error", err)
 	}
-}
-
-// readRequest reads the answer out of a request; false when it was none, and has got
-// its page.
-func readRequest(w http.ResponseWriter, r *http.Request) (cb Callback, ok bool) {
-	switch {
-	case r.Method == http.MethodHead || r.Method == http.MethodOptions:
-		writePage(w, http.StatusOK, pageStray) // looks, and must not consume
-		return cb, false
-	case r.Method != http.MethodGet:
-		writePage(w, http.StatusMethodNotAllowed, pageStray)
-		return cb, false
-	case speculative(r.Header):
-		// The browser asks again when the person really goes there.
-		writePage(w, http.StatusServiceUnavailable, pageStray)
-		return cb, false
-	}
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err == nil {
-		cb, err = ReadCallback(q)
-	}
-	if err != nil {
-		writePage(w, http.StatusBadRequest, pageStray)
-	}
-	return cb, err == nil
 }
 
 // completeOnce is Complete for a browser, which may ask twice: the second time it
 // gets to see how the first one ended, also when another process that shares the store
 // was faster, as happens behind a balancer.
-func (e *Engine) completeOnce(ctx context.Context, cb Callback) error {
-	if out, ok := e.waiting.ended(cb.State); ok {
+func (co *completer) completeOnce(ctx context.Context, cb Callback) error {
+	if out, ok := co.pendings.waiting.ended(cb.State); ok {
 		return out.err
 	}
-	p, _ := e.findPending(ctx, cb.State) // Complete says what is wrong with it
-	_, err := e.Complete(ctx, cb)
-	if out, ok := e.waiting.ended(cb.State); ok && errors.Is(err, ErrUnknownState) {
+	p, _ := co.pendings.find(ctx, cb.State) // Complete says what is wrong with it
+	_, err := co.complete(ctx, cb)
+	if out, ok := co.pendings.waiting.ended(cb.State); ok && errors.Is(err, ErrUnknownState) {
 		return out.err
 	}
 	faster := errors.Is(err, ErrBeingCompleted) || errors.Is(err, ErrUnknownState)
 	if !faster || p == nil || !p.awaits(cb) {
 		return err
 	}
-	ctx, stop := context.WithTimeout(ctx, tokenTimeout)
+	ctx, stop := context.WithTimeout(ctx, oauth.TokenTimeout)
 	defer stop()
-	if _, ended := e.await(ctx, p); ctx.Err() == nil {
+	if _, ended := co.pendings.await(ctx, p); ctx.Err() == nil {
 		return ended
 	}
 	return err
 }
 
-// speculative reports requests that a browser makes before anybody asked for them.
-func speculative(h http.Header) bool {
-	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} {
-		v := strings.ToLower(h.Get(name))
-		if strings.Contains(v, "prefetch") || strings.Contains(v, "prerender") || strings.Contains(v, "preview") {
-			return true
-		}
-	}
-	return false
-}
-
-// writeOutcome shows how a login ended.
-func writeOutcome(w http.ResponseWriter, err error) page {
+// CallbackOutcome is what a browser may see of the error that [Engine.Complete] returned
+// for its callback.
+func CallbackOutcome(err error) loopback.Outcome {
 	switch {
 	case err == nil:
-		return writePage(w, http.StatusOK, pageDone)
+		return loopback.LoggedIn
 	case errors.Is(err, ErrUnknownState), errors.Is(err, ErrIssuer), errors.Is(err, ErrBadPaste):
-		return writePage(w, http.StatusBadRequest, pageStray)
+		return loopback.Unknown
 	case errors.Is(err, ErrDenied), errors.Is(err, ErrRefused):
-		return writePage(w, http.StatusOK, pageFailed)
+		return loopback.Failed
 	}
-	return writePage(w, http.StatusServiceUnavailable, pageLater)
+	return loopback.Retry
 }

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/loopback"
 	"github.com/usher-mcp/usher/internal/fake"
 )
 
@@ -80,7 +81,7 @@ func TestListenerIsIndifferent(t *testing.T) {
 		t.Fatal(err)
 	}
 	genuine := back.String()
-	at := strings.TrimSuffix(p.RedirectURI, callbackPath)
+	at := strings.TrimSuffix(p.RedirectURI, loopback.Path)
 	with := func(change func(url.Values)) string {
 		q := back.Query()
 		change(q)
@@ -130,7 +131,7 @@ func TestListenerIsIndifferent(t *testing.T) {
 	}
 	for range 3 { // the browser asks again: the same page, nothing done
 		status, header, body := get(t, "GET", genuine, nil)
-		if status != 200 || !strings.Contains(body, pageDone.Title) {
+		if status != 200 || !strings.Contains(body, loopback.LoggedIn.Title()) {
 			t.Errorf("genuine callback: HTTP %d\n%s", status, body)
 		}
 		checkPage(t, "done", header, body)
@@ -162,7 +163,7 @@ func TestSlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	if status, _, _ := get(t, "GET", back.String(), nil); status != 200 || time.Since(start) > headerTimeout { // the time that one of them has
+	if status, _, _ := get(t, "GET", back.String(), nil); status != 200 || time.Since(start) > (5*time.Second) { // the time that one of them has
 		t.Errorf("HTTP %d after %v", status, time.Since(start))
 	}
 	big := strings.Repeat("x", 64<<10)
@@ -238,7 +239,7 @@ func TestBrowser(t *testing.T) {
 // process with the same store leaves that to the first.
 func TestConfiguredRedirect(t *testing.T) {
 	w := newWorld(t, nil, nil)
-	port := freePort()
+	port := loopback.FreePort()
 	w.srv.OAuth.RedirectURI = fmt.Sprintf("http://localhost:%d/oauth/done", port)
 	first, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true})
 	if err != nil {
@@ -280,7 +281,7 @@ func TestPortInUse(t *testing.T) {
 		t.Errorf("it does not say who holds the port, %s: %v", mine, err)
 	}
 	// The remembered port of the shared listener may be taken; any other will do.
-	m := w.e.listenerMemory(t.Context())
+	m := w.e.callbacks.identity(t.Context())
 	if taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", m.Port)); err == nil { // else it is taken by somebody
 		defer func() { _ = taken.Close() }()
 	}
@@ -294,9 +295,9 @@ func TestPortInUse(t *testing.T) {
 // A hosted gateway serves the callback under its own name.
 func TestPublicCallback(t *testing.T) {
 	w := newWorld(t, nil, nil)
-	w.e.opt.PublicCallback = "https://usher.example/oauth/callback"
-	p, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true})
-	if err != nil || p.RedirectURI != w.e.opt.PublicCallback {
+	const public = "https://usher.example/oauth/callback"
+	p, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true, Redirect: public})
+	if err != nil || p.RedirectURI != public {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if reg := w.as.Requests(fake.EventRegister, ""); reg[0].Param("application_type") != "web" {
@@ -314,7 +315,7 @@ func TestPublicCallback(t *testing.T) {
 	}
 	rec = httptest.NewRecorder()
 	w.e.CallbackHandler(nil).ServeHTTP(rec, httptest.NewRequest("GET", back.String(), nil))
-	if rec.Code != 200 || !strings.Contains(rec.Body.String(), pageDone.Title) {
+	if rec.Code != 200 || !strings.Contains(rec.Body.String(), loopback.LoggedIn.Title()) {
 		t.Errorf("HTTP %d %s", rec.Code, rec.Body)
 	}
 	w.mustCall()
@@ -325,10 +326,10 @@ func TestPublicCallback(t *testing.T) {
 func TestCallbackAtTwoProcesses(t *testing.T) {
 	for _, tt := range []struct {
 		name, fault string
-		page        page
+		page        loopback.Outcome
 	}{
-		{"it works", "token-slow=400", pageDone},
-		{"it is refused", "token-error=invalid_grant", pageFailed},
+		{"it works", "token-slow=400", loopback.LoggedIn},
+		{"it is refused", "token-error=invalid_grant", loopback.Failed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -351,7 +352,7 @@ func TestCallbackAtTwoProcesses(t *testing.T) {
 					wg.Go(func() {
 						rec := httptest.NewRecorder()
 						e.CallbackHandler(nil).ServeHTTP(rec, httptest.NewRequest("GET", back.String(), nil))
-						if rec.Code != 200 || !strings.Contains(rec.Body.String(), tt.page.Title) {
+						if rec.Code != 200 || !strings.Contains(rec.Body.String(), tt.page.Title()) {
 							t.Errorf("HTTP %d %s", rec.Code, rec.Body)
 						}
 					})

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -149,7 +150,7 @@ func collectSecrets(t *testing.T, w *world, into map[string]bool) {
 // Records come back as they were written, secrets and all; their other forms do not
 // show them.
 func TestRecordsKeepSecrets(t *testing.T) {
-	w := newWorld(t, &fake.AuthOptions{Switches: []string{"register-secret"}, AuthMethods: []string{methodBasic}}, nil)
+	w := newWorld(t, &fake.AuthOptions{Switches: []string{"register-secret"}, AuthMethods: []string{oauth.MethodBasic}}, nil)
 	w.srv.OAuth.DPoP = true
 	w.as.Set("require-dpop")
 	w.login()

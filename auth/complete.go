@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/event"
-	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -18,41 +18,6 @@ const (
 	claimLife     = time.Minute
 	completeLimit = 90 * time.Second
 )
-
-// Callback is what came back from a consent page.
-type Callback struct {
-	State string
-	Code  vault.Secret
-	// Iss is the authorization server's name for itself (RFC 9207), if HasIss.
-	Iss    string
-	HasIss bool
-	// Error and Words are the server's refusal. They are not to be shown before
-	// Complete has checked where they come from.
-	Error string
-	Words string
-	// Principal is whose browser brought the answer, where the caller knows: a
-	// login that somebody else began is then unknown. Empty: not known.
-	Principal string
-}
-
-// ReadCallback takes the parameters of a redirect apart. A parameter that stands
-// twice makes the whole unreadable.
-func ReadCallback(q url.Values) (Callback, error) {
-	for _, name := range []string{"state", "code", "iss", "error", "error_description"} {
-		if len(q[name]) > 1 {
-			return Callback{}, fmt.Errorf("%w: it has %s twice", ErrBadPaste, name)
-		}
-	}
-	for name, most := range map[string]int{"state": limit.LoginState, "code": limit.LoginCode, "iss": limit.LoginCode, "error": limit.LoginState, "error_description": limit.LoginCode} {
-		if len(q.Get(name)) > most {
-			return Callback{}, fmt.Errorf("%w: its %s is too long", ErrBadPaste, name)
-		}
-	}
-	return Callback{
-		State: q.Get("state"), Code: vault.NewSecret(q.Get("code")), Iss: q.Get("iss"), HasIss: q.Has("iss"),
-		Error: q.Get("error"), Words: q.Get("error_description"),
-	}, nil
-}
 
 // Login is a finished login, without its tokens.
 type Login struct {
@@ -71,7 +36,7 @@ type Login struct {
 }
 
 func (g *grant) login(a Account) *Login {
-	lacks := missing(g.Requested, g.Scopes)
+	lacks := oauth.MissingScopes(g.Requested, g.Scopes)
 	if g.renewable() {
 		// Providers list it seldom, but this is what it was asked for.
 		lacks = slices.DeleteFunc(lacks, func(s string) bool { return s == "offline_access" })
@@ -94,7 +59,7 @@ func (p *pending) checkIssuer(cb Callback) error {
 		if p.atEndpoint(cb.Iss) {
 			return nil
 		}
-		return fmt.Errorf("%w: it names %q; if that is right, set oauth.issuer to it", ErrIssuer, clean(cb.Iss, 200))
+		return fmt.Errorf("%w: it names %q; if that is right, set oauth.issuer to it", ErrIssuer, oauth.Clean(cb.Iss, 200))
 	case cb.HasIss && cb.Iss != p.Issuer:
 		return ErrIssuer
 	case !cb.HasIss && p.IssParameter:
@@ -110,7 +75,7 @@ func (p *pending) atEndpoint(iss string) bool {
 		return false
 	}
 	for _, endpoint := range []string{p.AuthorizeURL.Reveal(), p.TokenEndpoint} {
-		if e, err := url.Parse(endpoint); err == nil && origin(e) == origin(u) {
+		if e, err := url.Parse(endpoint); err == nil && oauth.Origin(e) == oauth.Origin(u) {
 			return true
 		}
 	}
@@ -123,13 +88,29 @@ func (p *pending) awaits(cb Callback) bool {
 	return p.Flow == FlowCode && (cb.Principal == "" || cb.Principal == p.account().principal())
 }
 
+// completer finishes logins with what came back from their pages.
+type completer struct {
+	*env
+
+	grants   *grantStore
+	steps    *stepUps
+	clients  *registrar
+	failures *failureLog
+	pendings *pendingLogins
+	slots    chan struct{} // full while as many callbacks as allowed are being processed
+}
+
 // Complete finishes a login with what came back from its page. Only one caller in
 // any process gets to trade the code; the others get [ErrBeingCompleted] or, after
 // it, [ErrUnknownState]. An answer from the wrong server leaves the login as it was
 // ([ErrIssuer]), and so does a failure of the network ([ErrUnavailable]): the same
 // answer may be handed in again. A refusal ends it.
 func (e *Engine) Complete(ctx context.Context, cb Callback) (*Login, error) {
-	p, err := e.findPending(ctx, cb.State)
+	return e.completer.complete(ctx, cb)
+}
+
+func (co *completer) complete(ctx context.Context, cb Callback) (*Login, error) {
+	p, err := co.pendings.find(ctx, cb.State)
 	if err != nil {
 		return nil, err
 	}
@@ -137,18 +118,18 @@ func (e *Engine) Complete(ctx context.Context, cb Callback) (*Login, error) {
 		return nil, ErrUnknownState
 	}
 	if err := p.checkIssuer(cb); err != nil {
-		e.loginFailed(p.account(), err)
+		co.loginFailed(p.account(), err)
 		return nil, fmt.Errorf("login to %s: %w; nothing was sent", p.account(), err)
 	}
 	if cb.Code.IsZero() && cb.Error == "" {
 		return nil, fmt.Errorf("%w: it has neither a code nor an error", ErrBadPaste)
 	}
-	return detached(ctx, e, completeLimit, func(ctx context.Context) (*Login, error) { return e.claim(ctx, cb) })
+	return detached(ctx, co.env, completeLimit, func(ctx context.Context) (*Login, error) { return co.claim(ctx, cb) })
 }
 
 // claim makes sure that nobody else finishes the login, and finishes it.
-func (e *Engine) claim(ctx context.Context, cb Callback) (*Login, error) {
-	lease, err := e.store.Lease(ctx, "login/"+stateName(cb.State), claimLife)
+func (co *completer) claim(ctx context.Context, cb Callback) (*Login, error) {
+	lease, err := co.store.Lease(ctx, "login/"+stateName(cb.State), claimLife)
 	if errors.Is(err, vault.ErrHeld) {
 		return nil, ErrBeingCompleted
 	}
@@ -156,36 +137,36 @@ func (e *Engine) claim(ctx context.Context, cb Callback) (*Login, error) {
 		return nil, fmt.Errorf("claim the login: %w", err)
 	}
 	// A release that fails gives the claim back when it runs out.
-	defer func() { _ = e.store.Release(ctx, lease) }()
-	p, err := e.findPending(ctx, cb.State)
+	defer func() { _ = co.store.Release(ctx, lease) }()
+	p, err := co.pendings.find(ctx, cb.State)
 	if err != nil {
 		return nil, err
 	}
-	login, err := e.finish(ctx, p, cb)
+	login, err := co.finish(ctx, p, cb)
 	if err != nil {
-		e.loginFailed(p.account(), err)
+		co.loginFailed(p.account(), err)
 	}
 	if err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrDenied) {
 		return nil, err // the login stays as it was
 	}
-	e.dropPending(ctx, p)
-	e.waiting.finish(cb.State, outcome{login, err})
+	co.pendings.drop(ctx, p)
+	co.pendings.waiting.finish(cb.State, outcome{login, err})
 	if err == nil {
-		e.dropCovered(ctx, p)
+		co.pendings.dropCovered(ctx, p)
 	}
 	return login, err
 }
 
 // finish takes in a refusal or trades the code.
-func (e *Engine) finish(ctx context.Context, p *pending, cb Callback) (*Login, error) {
+func (co *completer) finish(ctx context.Context, p *pending, cb Callback) (*Login, error) {
 	a := p.account()
 	if cb.Error != "" {
-		return nil, e.denied(ctx, p, cb)
+		return nil, co.denied(ctx, p, cb)
 	}
-	if err := e.store.Ready(ctx, grantRoom); err != nil {
+	if err := co.store.Ready(ctx, grantRoom); err != nil {
 		return nil, &UnavailableError{Account: a, Reason: "the login cannot be stored", Err: err}
 	}
-	key, err := loadDPoPKey(p.DPoP.Secret)
+	key, err := oauth.LoadDPoPKey(p.DPoP.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("login to %s: %w", a, err)
 	}
@@ -196,20 +177,20 @@ func (e *Engine) finish(ctx context.Context, p *pending, cb Callback) (*Login, e
 	if p.Resource != "" {
 		form.Set("resource", p.Resource)
 	}
-	w := e.web(p.Bounds)
-	defer w.close()
-	answer, err := e.post(ctx, w, tokenCall{endpoint: p.TokenEndpoint, form: form, client: p.Client, proof: key})
+	w := co.client(p.Bounds)
+	defer w.Close()
+	answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: p.TokenEndpoint, Form: form, Credentials: p.Client, DPoP: key})
 	if err != nil {
-		if refusedWith(err, "invalid_client", "unauthorized_client") {
-			e.forgetClient(ctx, p.Bind, p.Group, p.Client)
+		if oauth.RefusedWith(err, "invalid_client", "unauthorized_client") {
+			co.clients.forget(ctx, p.Bind, p.Group, p.Client)
 		}
 		return nil, fmt.Errorf("login to %s: trade the code: %w", a, withTargetHint(err, a, p.Resource))
 	}
-	return e.storeGrant(ctx, p, answer)
+	return co.storeGrant(ctx, p, answer)
 }
 
 // storeGrant makes the answer durable before anybody uses it.
-func (e *Engine) storeGrant(ctx context.Context, p *pending, answer *tokenAnswer) (*Login, error) {
+func (co *completer) storeGrant(ctx context.Context, p *pending, answer *oauth.TokenResponse) (*Login, error) {
 	a := p.account()
 	g := &grant{
 		Flow: p.Flow, ServerURL: p.ServerURL, Issuer: p.Issuer, TokenEndpoint: p.TokenEndpoint, RevocationEndpoint: p.RevocationEndpoint,
@@ -220,22 +201,22 @@ func (e *Engine) storeGrant(ctx context.Context, p *pending, answer *tokenAnswer
 		return nil, fmt.Errorf("login to %s: %w", a, err)
 	}
 	g.take(answer)
-	if err := e.persist(ctx, func(ctx context.Context) error { return e.storeLogin(ctx, a, g) }); err != nil {
+	if err := co.persist(ctx, func(ctx context.Context) error { return co.grants.storeLogin(ctx, a, g) }); err != nil {
 		return nil, err
 	}
-	e.closeStep(ctx, a)
-	e.verdicts.clear(a)
-	e.clearAttempts(ctx, a)
-	e.tell(a, event.GrantStored, g.Expires, "")
+	co.steps.close(ctx, a)
+	co.verdicts.clear(a)
+	co.failures.clear(ctx, a)
+	co.tell(a, event.GrantStored, g.Expires, "")
 	return g.login(a), nil
 }
 
 // bound refuses tokens that anybody could use where bound ones were asked for.
-func bound(g *grant, answer *tokenAnswer) error {
-	if !g.DPoP.IsZero() && answer.typ != "DPoP" {
+func bound(g *grant, answer *oauth.TokenResponse) error {
+	if !g.DPoP.IsZero() && answer.Type != "DPoP" {
 		return fmt.Errorf("%w: it issued a token that is not bound to our key; turn oauth.dpop off if it does not support DPoP", ErrRefused)
 	}
-	if g.DPoP.IsZero() && answer.typ != "Bearer" {
+	if g.DPoP.IsZero() && answer.Type != "Bearer" {
 		return fmt.Errorf("%w: it issued a token of a type that was not asked for", ErrRefused)
 	}
 	return nil
@@ -243,7 +224,7 @@ func bound(g *grant, answer *tokenAnswer) error {
 
 // persist tries hard to write something that cannot be had again. A store that does
 // not answer in time is one that cannot be reached.
-func (e *Engine) persist(ctx context.Context, write func(context.Context) error) error {
+func (v *env) persist(ctx context.Context, write func(context.Context) error) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		try, cancel := context.WithTimeout(ctx, tryLimit)
 		err := write(try)
@@ -254,7 +235,7 @@ func (e *Engine) persist(ctx context.Context, write func(context.Context) error)
 		if err == nil || !errors.Is(err, vault.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}
-		e.log.Warn("a login cannot be stored yet", "error", err)
+		v.log.Warn("a login cannot be stored yet", "error", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -266,10 +247,10 @@ func (e *Engine) persist(ctx context.Context, write func(context.Context) error)
 }
 
 // denied turns the server's refusal into an error, and learns from it.
-func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
+func (co *completer) denied(ctx context.Context, p *pending, cb Callback) error {
 	a := p.account()
-	d := &DeniedError{Account: a, Code: "an error", Words: describe(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.command())}
-	if codeShape().MatchString(cb.Error) {
+	d := &DeniedError{Account: a, Code: "an error", Words: oauth.CleanDescription(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.command())}
+	if oauth.ValidErrorCode(cb.Error) {
 		d.Code = cb.Error
 	}
 	switch cb.Error {
@@ -280,7 +261,7 @@ func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
 	case "invalid_scope":
 		d.Hint = "set oauth.scopes to what the provider offers"
 	case "invalid_client", "unauthorized_client":
-		e.forgetClient(ctx, p.Bind, p.Group, p.Client)
+		co.clients.forget(ctx, p.Bind, p.Group, p.Client)
 	}
 	return d
 }
@@ -289,12 +270,12 @@ func (e *Engine) denied(ctx context.Context, p *pending, cb Callback) error {
 // parameter, and what that means.
 func targetHint(a Account, resource string) string {
 	return fmt.Sprintf(`the provider does not issue tokens for %s. Check that %s is really its server. If it is, set "oauth": {"resource": "omit"} (or the URI that the provider documents) for this server; with "omit" the server gets a token that is not restricted to it`,
-		clean(resource, 200), clean(a.Server, 100))
+		oauth.Clean(resource, 200), oauth.Clean(a.Server, 100))
 }
 
 // withTargetHint adds targetHint to a refusal of the resource parameter.
 func withTargetHint(err error, a Account, resource string) error {
-	if resource == "" || !refusedWith(err, "invalid_target") {
+	if resource == "" || !oauth.RefusedWith(err, "invalid_target") {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, targetHint(a, resource))

@@ -33,7 +33,9 @@ func TestIssuerTable(t *testing.T) {
 		{name: "upper case", change: func(c *Callback) { c.Iss = strings.ToUpper(c.Iss) }, refused: true},
 		{name: "default port", change: func(c *Callback) { c.Iss += ":443" }, refused: true},
 		{name: "empty", change: func(c *Callback) { c.Iss = "" }, refused: true},
-		{name: "wrong with an error", change: func(c *Callback) { c.Iss, c.Error, c.Words = "https://evil.example", "access_denied", "hostile words" }, refused: true},
+		{name: "wrong with an error", change: func(c *Callback) {
+			c.Iss, c.Error, c.Words = "https://evil.example", "access_denied", "hostile words"
+		}, refused: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

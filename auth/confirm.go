@@ -41,23 +41,23 @@ func (b *stockBook) put(principal string, s stock) {
 	b.by[principal] = s
 }
 
-// stock returns a look that is younger than grantLife. All who want one at a time share
+// lookUp returns a look that is younger than grantLife. All who want one at a time share
 // it, and it goes on when a caller leaves.
-func (e *Engine) stock(ctx context.Context, principal string) (stock, error) {
-	if s := e.stocks.get(principal); time.Since(s.at) < grantLife {
+func (gs *grantStore) lookUp(ctx context.Context, principal string) (stock, error) {
+	if s := gs.looks.get(principal); time.Since(s.at) < grantLife {
 		return s, nil
 	}
-	ch := e.flights.DoChan("stock/"+principal, func() (any, error) {
-		if !e.enter() {
+	ch := gs.flights.DoChan("stock/"+principal, func() (any, error) {
+		if !gs.enter() {
 			return stock{}, ErrClosed
 		}
-		defer e.work.Done()
-		ctx, cancel := context.WithTimeoutCause(e.life, lookLimit, vault.ErrUnavailable)
+		defer gs.work.Done()
+		ctx, cancel := context.WithTimeoutCause(gs.life, lookLimit, vault.ErrUnavailable)
 		defer cancel()
 		s := stock{at: time.Now()}
 		var err error
-		if s.versions, err = e.store.Versions(ctx, vault.KindGrant, principal); err == nil {
-			e.stocks.put(principal, s)
+		if s.versions, err = gs.store.Versions(ctx, vault.KindGrant, principal); err == nil {
+			gs.looks.put(principal, s)
 		}
 		return s, err
 	})
@@ -71,13 +71,13 @@ func (e *Engine) stock(ctx context.Context, principal string) (stock, error) {
 
 // confirm returns what was last read if the store still has the same, else what it has
 // now.
-func (e *Engine) confirm(ctx context.Context, a Account, cached cachedGrant) (*grant, error) {
-	s, err := e.stock(ctx, a.principal())
+func (gs *grantStore) confirm(ctx context.Context, a Account, cached cachedGrant) (*grant, error) {
+	s, err := gs.lookUp(ctx, a.principal())
 	if err != nil {
 		return nil, fmt.Errorf("read the login of %s: %w", a, err)
 	}
 	if cached.version() != s.versions[a.String()] {
-		return e.reload(ctx, a)
+		return gs.reload(ctx, a)
 	}
-	return e.grants.confirm(a, cached.g, s.at), nil
+	return gs.cache.confirm(a, cached.g, s.at), nil
 }

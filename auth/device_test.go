@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/fake"
 )
 
@@ -18,7 +19,7 @@ func (w *world) beginDevice() *Pending {
 	return p
 }
 
-const deviceGrant = grantDevice
+const deviceGrant = oauth.GrantTypeDevice
 
 // gaps returns the time between the polls that the server saw.
 func (w *world) gaps() []time.Duration {

@@ -6,67 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 )
-
-func TestPlaces(t *testing.T) {
-	for address, want := range map[string][]string{
-		"https://h/mcp":        {"https://h/.well-known/oauth-protected-resource/mcp", "https://h/.well-known/oauth-protected-resource"},
-		"https://h/a/b/":       {"https://h/.well-known/oauth-protected-resource/a/b", "https://h/.well-known/oauth-protected-resource"},
-		"https://h":            {"https://h/.well-known/oauth-protected-resource"},
-		"https://h:1/":         {"https://h:1/.well-known/oauth-protected-resource"},
-		"https://h/mcp?tenant": {"https://h/.well-known/oauth-protected-resource/mcp?tenant", "https://h/.well-known/oauth-protected-resource"},
-	} {
-		if diff := cmp.Diff(want, resourcePlaces(mustURL(t, address), Challenge{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", address, diff)
-		}
-	}
-	if got := resourcePlaces(mustURL(t, "https://h"), Challenge{ResourceMetadata: "https://x/prm"}); got[0] != "https://x/prm" {
-		t.Errorf("the challenge's address is not first: %v", got)
-	}
-	for issuer, want := range map[string][]string{
-		"https://as":   {"https://as/.well-known/oauth-authorization-server", "https://as/.well-known/openid-configuration"},
-		"https://as/t": {"https://as/.well-known/oauth-authorization-server/t", "https://as/.well-known/openid-configuration/t", "https://as/t/.well-known/openid-configuration"},
-		"https://as/t/": {
-			"https://as/.well-known/oauth-authorization-server/t", "https://as/.well-known/openid-configuration/t", "https://as/t/.well-known/openid-configuration",
-		},
-	} {
-		if diff := cmp.Diff(want, metadataPlaces(mustURL(t, issuer))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", issuer, diff)
-		}
-	}
-}
-
-func TestCovers(t *testing.T) {
-	for _, tt := range []struct {
-		resource, server string
-		ok               bool
-	}{
-		{"https://h/mcp", "https://h/mcp", true},
-		{"https://h", "https://h/mcp", true},
-		{"https://h/", "https://h/mcp", true},
-		{"https://H:443/mcp", "https://h/mcp", true},
-		{"https://h/a", "https://h/a/b", true},
-		{"https://h/mcp/", "https://h/mcp", true},
-		{"https://h/mc", "https://h/mcp", false},
-		{"https://h/mcp/x", "https://h/mcp", false},
-		{"https://evil/mcp", "https://h/mcp", false},
-		{"http://h/mcp", "https://h/mcp", false},
-		{"https://h:8443/mcp", "https://h/mcp", false},
-		{"https://h.evil/mcp", "https://h/mcp", false},
-		{"https://h/mcp#f", "https://h/mcp", false},
-		{"", "https://h/mcp", false},
-		{"mcp", "https://h/mcp", false},
-		{"urn:x", "https://h/mcp", false},
-	} {
-		if err := covers(tt.resource, mustURL(t, tt.server)); (err == nil) != tt.ok {
-			t.Errorf("%q covers %q: %v", tt.resource, tt.server, err)
-		}
-	}
-}
 
 func TestDiscoveryForms(t *testing.T) {
 	tests := []struct {
@@ -84,9 +27,9 @@ func TestDiscoveryForms(t *testing.T) {
 		{name: "nothing known"},
 		{name: "configured scopes", prot: fake.Protected{Challenge: "a"}, oauth: config.OAuth{Scopes: []string{"mine"}}, scope: "mine"},
 		{name: "added scopes", prot: fake.Protected{Challenge: "a"}, oauth: config.OAuth{Scopes: []string{"+extra"}}, scope: "a extra"},
-		{name: "offline access", as: fake.AuthOptions{Scopes: []string{"a", offlineAccess}}, prot: fake.Protected{Challenge: "a"}, scope: "a offline_access"},
+		{name: "offline access", as: fake.AuthOptions{Scopes: []string{"a", oauth.ScopeOfflineAccess}}, prot: fake.Protected{Challenge: "a"}, scope: "a offline_access"},
 		{name: "offline access not offered", as: fake.AuthOptions{Scopes: []string{"a"}}, prot: fake.Protected{Challenge: "a"}, scope: "a"},
-		{name: "offline access with configured scopes", as: fake.AuthOptions{Scopes: []string{offlineAccess}}, oauth: config.OAuth{Scopes: []string{"mine"}}, scope: "mine"},
+		{name: "offline access with configured scopes", as: fake.AuthOptions{Scopes: []string{oauth.ScopeOfflineAccess}}, oauth: config.OAuth{Scopes: []string{"mine"}}, scope: "mine"},
 		{name: "openid only", as: fake.AuthOptions{Switches: []string{"only-oidc"}}},
 		{name: "issuer with path", as: fake.AuthOptions{Path: "/tenant"}, issuer: "https://as.example/tenant"},
 		{name: "issuer with path, openid only", as: fake.AuthOptions{Path: "/tenant", Switches: []string{"only-oidc"}}, issuer: "https://as.example/tenant"},
@@ -212,49 +155,6 @@ func TestHostileMetadata(t *testing.T) {
 func TestMetadataIsAPage(t *testing.T) {
 	w := newWorld(t, &fake.AuthOptions{Switches: []string{"metadata-html;times=1"}}, nil)
 	w.login() // the second place has it
-}
-
-// The address of the page is written anew: nothing is left for a shell.
-func TestPageURL(t *testing.T) {
-	for raw, want := range map[string]string{
-		"https://as.example/authorize?a=b&c=%22%60":  "https://as.example/authorize?a=b&c=%22%60",
-		"https://as.example/a?x='|touch+/tmp/x;&y=`": "",
-		"https://as.example/a?x='y'&z=(1)":           "https://as.example/a?x=%27y%27&z=%281%29",
-		"http://127.0.0.1:1/a":                       "http://127.0.0.1:1/a",
-		"http://localhost:1/a":                       "http://localhost:1/a",
-		"http://[::1]:1/a":                           "http://[::1]:1/a",
-		"http://localhost.evil.example/a":            "",
-		"http://127.0.0.1.evil.example/a":            "",
-		"https://as.example/a#f":                     "",
-		"HTTPS://as.example/a":                       "https://as.example/a",
-		"//as.example/a":                             "",
-		"-https://as.example":                        "",
-		"https:///a":                                 "",
-	} {
-		u, err := pageURL("page", raw)
-		switch {
-		case want == "" && err == nil:
-			t.Errorf("%q was taken as %s", raw, u)
-		case want != "" && (err != nil || u.String() != want):
-			t.Errorf("%q became %v, %v; want %q", raw, u, err, want)
-		}
-	}
-}
-
-func TestCatalogue(t *testing.T) {
-	if q := quirksOf("https://login.microsoftonline.com/tenant/v2.0"); q.resource != resourceOmit {
-		t.Error("a known provider is not known")
-	}
-	if q := quirksOf("https://login.microsoftonline.com.evil.example"); q.resource != "" {
-		t.Error("an unknown provider is known")
-	}
-	for host, q := range catalogue {
-		if q.endpoints.TokenEndpoint != "" {
-			if err := q.endpoints.check(); err != nil {
-				t.Errorf("%s: %v", host, err)
-			}
-		}
-	}
 }
 
 func TestStdioHasNoLogin(t *testing.T) {

@@ -2,15 +2,9 @@ package auth
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
-	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
@@ -22,12 +16,6 @@ import (
 type Options struct {
 	// ClientName is the name a provider shows on its consent page. Default "usher".
 	ClientName string
-	// ClientURI is a page about the client. Default: none.
-	ClientURI string
-	// PublicCallback is the redirect address of a hosted gateway,
-	// `<publicUrl>/oauth/callback`; whoever serves it mounts CallbackHandler
-	// there. Default: a loopback address.
-	PublicCallback string
 	// Events hears of grants that were stored, refreshed, lost or removed.
 	Events *event.Bus[event.Event]
 	// Log hears warnings. Default: discard.
@@ -46,58 +34,50 @@ type Options struct {
 	RoundTripper http.RoundTripper
 }
 
-// Engine logs accounts in and keeps them so. All methods may be called from any
+// Engine logs accounts in and keeps them logged in. All methods may be called from any
 // goroutine. Several engines, in several processes, may share one store.
 type Engine struct {
-	store    vault.Store
-	opt      Options
-	log      *slog.Logger
-	flights  singleflight.Group
-	tokens   tokenBook
-	nonces   nonceBook
-	grants   grantCache
-	stocks   stockBook
-	listener listener
-	waiting  waitBook
-	polls    pollBook
-	answers  chan struct{} // full while as many answers of browsers as may be are taken in
-	verdicts verdictBook
-	unsaved  unsavedBook
-	count    counters
-	seed     string // makes this process renew at other moments than its neighbours, and names it in notes
-	self     func() sender
-	stateOf  func(sender) senderState
-	sendings vault.Sightings // of the notes of other processes
-	clock    vault.Clock
+	*env
 
-	life context.Context // ends with Close
-	stop context.CancelFunc
-
-	mu     sync.Mutex // guards closed, and adding to work
-	closed bool
-	work   sync.WaitGroup
+	grants    *grantStore       // stored logins
+	steps     *stepUps          // what servers want beyond what they were given
+	clients   *registrar        // client registrations
+	failures  *failureLog       // failed refreshes
+	sends     *sendLog          // refresh tokens that are being sent
+	preparer  *preparer         // discovery and scopes of a login
+	refresher *refresher        // new tokens for a stored login
+	refusals  *refusals         // requests that a server refused
+	pendings  *pendingLogins    // logins that wait for a user
+	callbacks *callbackListener // where browsers come back to
+	completer *completer        // callbacks
+	devices   *deviceLogins     // logins with a device code
+	statuses  *statuses
+	logouts   *logouts
 }
 
 // New returns an engine that keeps everything in store, which stays the caller's.
 func New(store vault.Store, options *Options) *Engine {
-	e := &Engine{
-		store: store, seed: rand.Text(), answers: make(chan struct{}, limit.CallbackRequests),
-		self: thisSender, stateOf: probeSender, clock: vault.Now,
+	v := newEnv(store, options)
+	e := &Engine{env: v, steps: &stepUps{env: v}}
+	e.grants = &grantStore{env: v}
+	e.clients = &registrar{env: v, grants: e.grants}
+	e.failures = &failureLog{env: v, clients: e.clients}
+	e.sends = &sendLog{env: v, self: thisSender, stateOf: probeSender}
+	e.preparer = &preparer{env: v, grants: e.grants, steps: e.steps}
+	e.refresher = &refresher{env: v, grants: e.grants, failures: e.failures, sends: e.sends, preparer: e.preparer}
+	e.refusals = &refusals{env: v, grants: e.grants, steps: e.steps, refresher: e.refresher}
+	e.pendings = &pendingLogins{env: v, grants: e.grants}
+	e.callbacks = &callbackListener{env: v, pendings: e.pendings, look: listenerLook}
+	e.completer = &completer{
+		env: v, grants: e.grants, steps: e.steps, clients: e.clients, failures: e.failures, pendings: e.pendings,
+		slots: make(chan struct{}, limit.CallbackRequests),
 	}
-	if options != nil {
-		e.opt = *options
-	}
-	if e.opt.ClientName == "" {
-		e.opt.ClientName = "usher"
-	}
-	e.log = e.opt.Log
-	if e.log == nil {
-		e.log = slog.New(slog.DiscardHandler)
-	}
-	e.life, e.stop = context.WithCancel(context.Background())
-	e.listener.take = func(w http.ResponseWriter, r *http.Request) { e.callback(w, r, "") }
-	e.listener.spawn = e.spawn
-	e.listener.idle, e.listener.linger, e.listener.look = e.closeListenerWhenIdle, listenerLinger, listenerLook
+	e.devices = &deviceLogins{env: v, clients: e.clients, pendings: e.pendings, completer: e.completer}
+	e.statuses = &statuses{env: v, failures: e.failures, steps: e.steps}
+	e.logouts = &logouts{env: v, grants: e.grants, clients: e.clients}
+	server := &e.callbacks.server
+	server.Receive = func(w http.ResponseWriter, r *http.Request) { e.completer.serve(w, r, "") }
+	server.Spawn, server.OnOpen, server.Linger = v.spawn, e.callbacks.closeWhenIdle, listenerLinger
 	return e
 }
 
@@ -108,89 +88,9 @@ func (e *Engine) Close() error {
 	e.closed = true
 	e.mu.Unlock()
 	e.stop()
-	e.listener.close()
+	e.callbacks.server.Close()
 	e.work.Wait()
 	return nil
-}
-
-// spawn runs f in a goroutine that Close waits for; false after Close.
-func (e *Engine) spawn(f func()) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return false
-	}
-	e.work.Go(f)
-	return true
-}
-
-// enter is spawn for a goroutine that runs already; it ends with work.Done.
-func (e *Engine) enter() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return false
-	}
-	e.work.Add(1)
-	return true
-}
-
-// detached runs work to its end whatever the caller does meanwhile: an answer of a
-// token endpoint must be stored even if nobody waits for it any more. Work gets
-// the caller's values, limit for its time, and survives Close.
-func detached[T any](ctx context.Context, e *Engine, limit time.Duration, work func(context.Context) (T, error)) (T, error) {
-	type result struct {
-		v   T
-		err error
-	}
-	done := make(chan result, 1)
-	ok := e.spawn(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-		defer cancel()
-		v, err := work(ctx)
-		done <- result{v, err}
-	})
-	var none T
-	if !ok {
-		return none, ErrClosed
-	}
-	select {
-	case r := <-done:
-		return r.v, r.err
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
-}
-
-// tell publishes what happened to a grant.
-func (e *Engine) tell(a Account, change string, expires time.Time, reason string) {
-	switch change {
-	case event.GrantStored:
-		e.log.Info("logged in", a.attrs()...)
-	case event.GrantLost:
-		e.log.Warn("the login was lost", append(a.attrs(), "reason", clean(reason, loggedReason))...)
-	case event.GrantRemoved:
-		e.log.Info("logged out", a.attrs()...)
-	}
-	if e.opt.Events == nil {
-		return
-	}
-	h := a.header()
-	h.At = time.Now()
-	e.opt.Events.Publish(event.GrantChanged{Header: h, Change: change, Expires: expires, Reason: reason})
-}
-
-// loggedReason is how much of a reason is logged: some of it may come from a server.
-const loggedReason = 300
-
-// loginFailed logs why a login did not end well. There is one line for each pending
-// login, or for each answer that came from the wrong server.
-func (e *Engine) loginFailed(a Account, err error) {
-	what := "the login failed"
-	if errors.Is(err, ErrDenied) {
-		what = "the login was denied"
-	}
-	e.log.Warn(what, append(a.attrs(), "reason", clean(err.Error(), loggedReason))...)
 }
 
 // attrs name the account in a log line.

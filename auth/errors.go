@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/usher-mcp/usher/auth/oauth"
 )
 
 // Errors that callers branch on.
@@ -18,9 +20,6 @@ var (
 	// ErrIssuer: the answer names another authorization server than the one
 	// asked. The pending login stays as it was.
 	ErrIssuer = errors.New("the answer comes from another authorization server than the one asked")
-	// ErrBadPaste: the pasted text is not the answer to this login, which stays
-	// as it was.
-	ErrBadPaste = errors.New("the pasted text is not the answer to this login")
 	// ErrDenied: the person or the provider said no.
 	ErrDenied = errors.New("the login was denied")
 	// ErrExpired: the login was not finished in time.
@@ -29,19 +28,48 @@ var (
 	ErrReplaced = errors.New("a newer login of this account took its place")
 	// ErrStepUp: the server keeps asking for more permission than it is given.
 	ErrStepUp = errors.New("the server keeps asking for more permission")
-	// ErrNoClient: there is no way to get a client id.
-	ErrNoClient = errors.New("no client id")
-	// ErrUnavailable: the authorization server or the store does not work right
-	// now; the grant is kept and trying later is right. See [UnavailableError].
-	ErrUnavailable = errors.New("not possible right now")
-	// ErrRefused: the authorization server said no, see [TokenError].
-	ErrRefused = errors.New("refused by the authorization server")
-	// ErrTooMany: a limit on logins was reached; see package internal/limit.
-	ErrTooMany = errors.New("too many, or too large")
 	// ErrNoFlow: this flow is not possible here.
 	ErrNoFlow = errors.New("this way to log in is not possible here")
 	// ErrClosed: the engine was closed.
 	ErrClosed = errors.New("the login engine is closed")
+)
+
+// What the methods of [Engine] take and return of package oauth.
+type (
+	// Challenge is a server's refusal of a request.
+	Challenge = oauth.Challenge
+	// Callback is what came back from a consent page.
+	Callback = oauth.Callback
+	// Device is what a user needs for a login with a code on another screen.
+	Device = oauth.Device
+	// TokenError is a failure at a token, registration or device endpoint.
+	TokenError = oauth.TokenError
+)
+
+// Errors of package oauth that the methods of [Engine] return.
+var (
+	// ErrBadPaste: the pasted text is not the answer to this login, which stays
+	// as it was.
+	ErrBadPaste = oauth.ErrBadPaste
+	// ErrNoClient: there is no way to get a client id.
+	ErrNoClient = oauth.ErrNoClient
+	// ErrUnavailable: the authorization server or the store does not work right
+	// now; the grant is kept and trying later is right. See [UnavailableError].
+	ErrUnavailable = oauth.ErrUnavailable
+	// ErrRefused: the authorization server said no, see [TokenError].
+	ErrRefused = oauth.ErrRefused
+	// ErrTooMany: a limit on logins was reached; see package internal/limit.
+	ErrTooMany = oauth.ErrTooMany
+)
+
+// Where a client id came from.
+const (
+	// SourceConfigured: oauth.clientId.
+	SourceConfigured = oauth.SourceConfigured
+	// SourceDocument: oauth.clientMetadataUrl.
+	SourceDocument = oauth.SourceDocument
+	// SourceDynamic: registered at the authorization server by this program.
+	SourceDynamic = oauth.SourceDynamic
 )
 
 // NeedsLoginError says why a person has to log in and with which command. It is
@@ -80,11 +108,11 @@ type UnavailableError struct {
 
 func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("renew the login of %s: %v: %s (the login is kept; next try in %v)",
-		e.Account, ErrUnavailable, e.Reason, e.RetryAfter.Round(time.Second))
+		e.Account, oauth.ErrUnavailable, e.Reason, e.RetryAfter.Round(time.Second))
 }
 
 // Is makes errors.Is(err, ErrUnavailable) hold.
-func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
+func (e *UnavailableError) Is(target error) bool { return target == oauth.ErrUnavailable }
 
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }

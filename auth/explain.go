@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/usher-mcp/usher/auth/loopback"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 )
 
@@ -42,57 +44,57 @@ type Explanation struct {
 func (e *Engine) Explain(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (*Explanation, error) {
 	a = a.normal()
 	x := &Explanation{Account: a, ServerURL: srv.URL, Endpoints: map[string]string{}}
-	b, err := e.prepare(ctx, a, srv, options)
+	b, err := e.preparer.prepare(ctx, a, srv, options)
 	if err != nil {
 		return x, err
 	}
-	defer b.web.close()
-	x.Challenge, x.Issuer, x.Resource = b.p.challenge, b.p.issuer, b.p.resource
-	x.Metadata = b.p.meta.from
-	if b.p.prm != nil {
-		x.ResourceMetadata = b.p.prm.from
+	defer b.web.Close()
+	x.Challenge, x.Issuer, x.Resource = b.p.Challenge, b.p.Issuer, b.p.Resource
+	x.Metadata = b.p.Metadata.FoundAt
+	if b.p.ResourceMetadata != nil {
+		x.ResourceMetadata = b.p.ResourceMetadata.FoundAt
 	}
 	for name, address := range map[string]string{
-		"authorization_endpoint": b.p.meta.AuthorizationEndpoint, "token_endpoint": b.p.meta.TokenEndpoint,
-		"registration_endpoint": b.p.meta.RegistrationEndpoint, "device_authorization_endpoint": b.p.meta.DeviceEndpoint,
-		"revocation_endpoint": b.p.meta.RevocationEndpoint,
+		"authorization_endpoint": b.p.Metadata.AuthorizationEndpoint, "token_endpoint": b.p.Metadata.TokenEndpoint,
+		"registration_endpoint": b.p.Metadata.RegistrationEndpoint, "device_authorization_endpoint": b.p.Metadata.DeviceEndpoint,
+		"revocation_endpoint": b.p.Metadata.RevocationEndpoint,
 	} {
 		if address != "" {
 			x.Endpoints[name] = address
 		}
 	}
 	x.Scopes = b.scopes
-	_, x.ScopesFrom = chooseScopes(oauthOf(srv), b.p)
+	_, x.ScopesFrom = oauth.ChooseScopes(oauth.SettingsOf(srv), b.p)
 	var fixed bool
-	if b.to, fixed = e.fixedRedirect(srv, b.opt); !fixed {
-		b.to = redirect{uri: "http://127.0.0.1:PORT" + callbackPath, class: classLoopback}
+	if b.to, fixed = fixedRedirect(srv, b.opt); !fixed {
+		b.to = oauth.Redirect{URI: "http://127.0.0.1:PORT" + loopback.Path, Class: oauth.ClassLoopback}
 	}
-	if err := e.explainClient(ctx, b, x); err != nil {
+	if err := e.clients.explain(ctx, b, x); err != nil {
 		return x, err
 	}
 	x.explainFlows(b, srv)
 	return x, nil
 }
 
-// explainClient follows the order of registration without registering.
-func (e *Engine) explainClient(ctx context.Context, b *begun, x *Explanation) error {
-	c, ok, err := chosenClient(b.p, oauthOf(b.srv))
+// explain follows the order of registration without registering.
+func (rg *registrar) explain(ctx context.Context, b *begun, x *Explanation) error {
+	c, ok, err := oauth.ConfiguredClient(b.p, oauth.SettingsOf(b.srv))
 	if err != nil {
 		return err
 	}
-	stored, err := e.loadRegistration(ctx, b.p.bind(), b.to.group())
+	stored, err := rg.load(ctx, b.p.Binding(), b.to.Group())
 	switch {
 	case err != nil:
 		return err
 	case ok:
 		x.Client = c.Source
-	case stored != nil && stored.usable(b.to):
+	case stored != nil && stored.Usable(b.to):
 		c, x.Client = stored.Client, "stored"
-		stored.adapt(&b.to)
-	case b.p.meta.RegistrationEndpoint != "":
-		c, x.Client = client{ID: "(given at registration)", Method: wantedMethod(b.p.meta.AuthMethods)}, SourceDynamic
+		stored.Adapt(&b.to)
+	case b.p.Metadata.RegistrationEndpoint != "":
+		c, x.Client = oauth.Credentials{ID: "(given at registration)", Method: oauth.RegistrationMethod(b.p.Metadata.AuthMethods)}, oauth.SourceDynamic
 	default:
-		x.Problems = append(x.Problems, noClient(b.p, b.to).Error())
+		x.Problems = append(x.Problems, oauth.NoClientError(b.p, b.to).Error())
 	}
 	b.client, x.ClientID = c, c.ID
 	return nil
@@ -104,31 +106,31 @@ func (x *Explanation) explainFlows(b *begun, srv config.Server) {
 		x.Token = []string{"grant_type", "scope", "resource"}
 		return
 	}
-	if b.p.meta.DeviceEndpoint != "" {
+	if b.p.Metadata.DeviceEndpoint != "" {
 		x.Flows = append(x.Flows, FlowDevice)
 	}
-	if b.p.meta.AuthorizationEndpoint == "" {
+	if b.p.Metadata.AuthorizationEndpoint == "" {
 		return
 	}
-	if !b.p.meta.pkce() {
+	if !b.p.Metadata.SupportsPKCE() {
 		x.Problems = append(x.Problems, "the authorization server does not advertise PKCE with S256")
-	} else if _, err := pageURL("the authorization endpoint", b.p.meta.AuthorizationEndpoint); err != nil {
+	} else if _, err := oauth.PageURL("the authorization endpoint", b.p.Metadata.AuthorizationEndpoint); err != nil {
 		x.Problems = append(x.Problems, err.Error())
 	} else {
 		x.Flows = append([]Flow{FlowCode}, x.Flows...)
 	}
-	x.Authorize = b.authorizeParams()
+	x.Authorize = b.p.AuthorizeParams(b.authorizeRequest())
 	x.Authorize["code_challenge_method"] = "S256"
 	x.Token = []string{"grant_type", "code", "redirect_uri", "code_verifier"}
-	if b.p.resource != "" {
+	if b.p.Resource != "" {
 		x.Token = append(x.Token, "resource")
 	}
 	switch b.client.Method {
-	case methodBasic:
+	case oauth.MethodBasic:
 		x.Token = append(x.Token, "Authorization: Basic")
 	default:
 		x.Token = append(x.Token, "client_id")
-		if b.client.Method != methodNone {
+		if b.client.Method != oauth.MethodNone {
 			x.Token = append(x.Token, strings.TrimPrefix(b.client.Method, "client_"))
 		}
 	}

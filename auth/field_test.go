@@ -65,7 +65,7 @@ func TestVerdictIsOfOneLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.login()
-	w.e.grants.put(w.a.normal(), w.grant()) // as it is noticed within a second
+	w.e.grants.cache.put(w.a.normal(), w.grant()) // as it is noticed within a second
 	w.mustCall()
 }
 
@@ -157,7 +157,7 @@ func TestStoreGoesWhileWaiting(t *testing.T) {
 func TestLifeByTheWall(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.login()
-	g, err := w.e.current(t.Context(), w.a.normal())
+	g, err := w.e.grants.current(t.Context(), w.a.normal())
 	if err != nil || g.Expires != g.Expires.Round(0) || g.Obtained != g.Obtained.Round(0) {
 		t.Errorf("obtained %v, expires %v, %v", g.Obtained, g.Expires, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -22,25 +23,25 @@ type grant struct {
 	Flow       Flow   `json:"flow"`
 	ServerURL  string `json:"server_url"`
 
-	Issuer             string `json:"issuer,omitempty"`
-	TokenEndpoint      string `json:"token_endpoint"`
-	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
-	Client             client `json:"client"`
+	Issuer             string            `json:"issuer,omitempty"`
+	TokenEndpoint      string            `json:"token_endpoint"`
+	RevocationEndpoint string            `json:"revocation_endpoint,omitempty"`
+	Client             oauth.Credentials `json:"client"`
 	// Bind and Group are what the client is registered under, if it is.
-	Bind   string `json:"bind,omitempty"`
-	Group  string `json:"group,omitempty"`
-	Bounds bounds `json:"bounds,omitzero"`
+	Bind   string       `json:"bind,omitempty"`
+	Group  string       `json:"group,omitempty"`
+	Bounds oauth.Bounds `json:"bounds,omitzero"`
 
 	Resource  string   `json:"resource,omitempty"`
 	Audience  string   `json:"audience,omitempty"`
 	Requested []string `json:"requested_scopes,omitempty"`
 	Scopes    []string `json:"scopes,omitempty"`
 
-	Access   kept      `json:"access_token"`
-	Refresh  kept      `json:"refresh_token,omitzero"`
-	Type     string    `json:"token_type"`
-	DPoP     kept      `json:"dpop_key,omitzero"`
-	Obtained time.Time `json:"obtained"`
+	Access   oauth.StoredSecret `json:"access_token"`
+	Refresh  oauth.StoredSecret `json:"refresh_token,omitzero"`
+	Type     string             `json:"token_type"`
+	DPoP     oauth.StoredSecret `json:"dpop_key,omitzero"`
+	Obtained time.Time          `json:"obtained"`
 	// Expires is zero when it is not known: the token is used until it is refused.
 	Expires time.Time                  `json:"expires,omitzero"`
 	Extra   map[string]json.RawMessage `json:"extra,omitempty"`
@@ -65,24 +66,24 @@ func (g grant) LogValue() slog.Value {
 
 // take puts the tokens of an answer into the grant. A refresh token that the answer
 // does not replace stays good.
-func (g *grant) take(a *tokenAnswer) {
+func (g *grant) take(a *oauth.TokenResponse) {
 	g.Obtained = time.Now().Round(0) // by the clock on the wall: tokens grow old while a machine sleeps
-	g.Access, g.Type, g.Ended = kept{a.access}, a.typ, nil
-	if !a.refresh.IsZero() {
-		g.Refresh = kept{a.refresh}
+	g.Access, g.Type, g.Ended = oauth.StoredSecret{Secret: a.Access}, a.Type, nil
+	if !a.Refresh.IsZero() {
+		g.Refresh = oauth.StoredSecret{Secret: a.Refresh}
 	}
 	g.Expires = time.Time{}
-	if a.life > 0 {
-		g.Expires = g.Obtained.Add(a.life)
+	if a.Life > 0 {
+		g.Expires = g.Obtained.Add(a.Life)
 	}
 	switch {
-	case a.scopes != nil:
-		g.Scopes = a.scopes
+	case a.Scopes != nil:
+		g.Scopes = a.Scopes
 	case g.Scopes == nil:
 		g.Scopes = g.Requested // RFC 6749, section 5.1: left out when they are the same
 	}
-	if len(a.extra) > 0 {
-		g.Extra = a.extra
+	if len(a.Extra) > 0 {
+		g.Extra = a.Extra
 	}
 }
 
@@ -97,10 +98,10 @@ func (g *grant) suits(serverURL string) error {
 		return errors.New("the server's address cannot be read")
 	}
 	then, err := url.Parse(g.ServerURL)
-	if err != nil || origin(then) != origin(now) {
-		return fmt.Errorf("the login was for %s and the server is now at %s", hostOf(g.ServerURL), hostOf(serverURL))
+	if err != nil || oauth.Origin(then) != oauth.Origin(now) {
+		return fmt.Errorf("the login was for %s and the server is now at %s", oauth.HostOf(g.ServerURL), oauth.HostOf(serverURL))
 	}
-	if canonical(then) == canonical(now) || g.Resource != "" && covers(g.Resource, now) == nil {
+	if oauth.CanonicalResource(then) == oauth.CanonicalResource(now) || g.Resource != "" && oauth.ResourceCovers(g.Resource, now) == nil {
 		return nil
 	}
 	return errors.New("the login was for another path of this host")
@@ -110,12 +111,21 @@ func (g *grant) suits(serverURL string) error {
 // nothing in the definition of this one says that it may get such a token. Older
 // versions asked for one when a provider refused the resource parameter.
 func (g *grant) unrestricted(srv *config.Server) bool {
-	return g.Resource == "" && resourceChoice(oauthOf(*srv), g.Issuer) != resourceOmit
+	return g.Resource == "" && oauth.ResourceChoice(oauth.SettingsOf(*srv), g.Issuer) != oauth.ResourceOmit
 }
 
-// loadGrant reads an account's grant from the store; nil when there is none.
-func (e *Engine) loadGrant(ctx context.Context, a Account) (*grant, error) {
-	rec, err := e.store.Get(ctx, a.key(vault.KindGrant))
+// grantStore reads and writes the stored logins, and remembers what was last read.
+type grantStore struct {
+	*env
+
+	cache   grantCache
+	looks   stockBook
+	unsaved unsavedBook
+}
+
+// load reads an account's grant from the store; nil when there is none.
+func (gs *grantStore) load(ctx context.Context, a Account) (*grant, error) {
+	rec, err := gs.store.Get(ctx, a.key(vault.KindGrant))
 	if errors.Is(err, vault.ErrNotFound) {
 		return nil, nil
 	}
@@ -141,9 +151,9 @@ const grantRoom = 64 << 10
 
 // storeLogin writes the grant of a new login over whatever was there. A refresh of
 // the old grant that is under way then finds the record changed and lets it be.
-func (e *Engine) storeLogin(ctx context.Context, a Account, g *grant) error {
+func (gs *grantStore) storeLogin(ctx context.Context, a Account, g *grant) error {
 	key := a.key(vault.KindGrant)
-	rec, err := vault.Update(ctx, e.store, key, func(old []byte) ([]byte, error) {
+	rec, err := vault.Update(ctx, gs.store, key, func(old []byte) ([]byte, error) {
 		var before grant
 		_ = json.Unmarshal(old, &before) // only its counter is wanted; a new login replaces even a damaged one
 		g.Generation = before.Generation + 1
@@ -153,8 +163,8 @@ func (e *Engine) storeLogin(ctx context.Context, a Account, g *grant) error {
 		return fmt.Errorf("store the login of %s: %w", a, err)
 	}
 	g.version = rec.Version
-	e.tokens.minted(g.Access.Secret, false)
-	e.grants.put(a, g)
+	gs.tokens.minted(g.Access.Secret, false)
+	gs.cache.put(a, g)
 	return nil
 }
 
@@ -229,50 +239,45 @@ func (c *grantCache) rest(a Account, g *grant) {
 
 // current returns the account's grant, nil when there is none. While the store
 // cannot be reached, what was last read goes on to be used.
-func (e *Engine) current(ctx context.Context, a Account) (*grant, error) {
-	if g := e.fromMemory(ctx, a); g != nil {
+func (gs *grantStore) current(ctx context.Context, a Account) (*grant, error) {
+	if g := gs.fromMemory(ctx, a); g != nil {
 		return g, nil
 	}
-	cached, ok := e.grants.get(a)
+	cached, ok := gs.cache.get(a)
 	if ok && time.Since(cached.at) < grantLife {
 		return cached.g, nil
 	}
 	if !ok {
-		return e.reload(ctx, a)
+		return gs.reload(ctx, a)
 	}
 	if cached.g == nil {
-		return e.confirm(ctx, a, cached)
+		return gs.confirm(ctx, a, cached)
 	}
 	short, cancel := context.WithTimeoutCause(ctx, storeWait, vault.ErrUnavailable)
 	defer cancel()
-	g, err := e.confirm(short, a, cached)
+	g, err := gs.confirm(short, a, cached)
 	if err != nil && (errors.Is(err, vault.ErrUnavailable) || errors.Is(context.Cause(short), vault.ErrUnavailable)) {
-		e.grants.rest(a, cached.g)
+		gs.cache.rest(a, cached.g)
 		return cached.g, nil
 	}
 	return g, err
 }
 
 // Has names the login that an account has: the number is another one after every login
-// and every renewal, and 0 when there is none that could be used.
+// and every refresh, and 0 when there is none that could be used. Calling it before a
+// request saves that request the read.
 func (e *Engine) Has(ctx context.Context, a Account) int64 {
-	g, err := e.current(ctx, a.normal())
+	g, err := e.grants.current(ctx, a.normal())
 	if err != nil || g == nil || g.Ended != nil {
 		return 0
 	}
 	return g.version
 }
 
-// Recall reads the login of an account now, so that a request in the next moment does
-// not have to.
-func (e *Engine) Recall(ctx context.Context, a Account) {
-	_, _ = e.current(ctx, a.normal()) // the request says what is wrong
-}
-
-func (e *Engine) reload(ctx context.Context, a Account) (*grant, error) {
-	g, err := e.loadGrant(ctx, a)
+func (gs *grantStore) reload(ctx context.Context, a Account) (*grant, error) {
+	g, err := gs.load(ctx, a)
 	if err == nil {
-		e.grants.put(a, g)
+		gs.cache.put(a, g)
 	}
 	return g, err
 }

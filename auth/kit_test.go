@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -168,7 +169,7 @@ func (w *world) answer(p *Pending) Callback {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cb, err := ReadCallback(back.Query())
+	cb, err := oauth.ReadCallback(back.Query())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -199,10 +200,10 @@ func callAs(ctx context.Context, e *Engine, client *http.Client, a Account, srv 
 		if resp.StatusCode < 300 {
 			return nil
 		}
-		if try == 1 || resp.StatusCode != http.StatusUnauthorized && parseChallenge(resp).Error == "" {
+		if try == 1 || resp.StatusCode != http.StatusUnauthorized && oauth.ParseChallenge(resp).Error == "" {
 			return fmt.Errorf("HTTP %d", resp.StatusCode)
 		}
-		if err := e.Refused(ctx, a, srv, parseChallenge(resp)); err != nil {
+		if err := e.Refused(ctx, a, srv, oauth.ParseChallenge(resp)); err != nil {
 			return err
 		}
 	}
@@ -222,7 +223,7 @@ func (w *world) tokens(grant string) int { return len(w.as.Requests(fake.EventTo
 // grant reads the stored grant.
 func (w *world) grant() *grant {
 	w.t.Helper()
-	g, err := w.e.loadGrant(w.t.Context(), w.a)
+	g, err := w.e.grants.load(w.t.Context(), w.a)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func (w *world) edit(change func(*grant)) {
 	if _, err := w.store.Put(w.t.Context(), w.a.key(vault.KindGrant), data, g.version); err != nil {
 		w.t.Fatal(err)
 	}
-	w.e.grants.put(w.a.normal(), g)
+	w.e.grants.cache.put(w.a.normal(), g)
 }
 
 func mustURL(t *testing.T, raw string) *url.URL {

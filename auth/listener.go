@@ -1,301 +1,133 @@
 package auth
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	mathrand "math/rand/v2"
-	"net"
-	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/auth/loopback"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
-// Bounds of a client of the listener.
-const (
-	headerTimeout  = 5 * time.Second
-	readTimeout    = 10 * time.Second
-	writeTimeout   = 2 * time.Minute // the code is traded before the page is written
-	maxHeaderBytes = 16 << 10
-	goodbye        = 2 * time.Second
-	// friendLimit is how long another usher may take to say that it is one: on a busy
-	// machine a second is little.
-	friendLimit = 3 * time.Second
-)
-
-const (
-	callbackPath = "/callback"
-	// identityPath tells another usher whose listener this is.
-	identityPath   = "/.well-known/usher-callback"
-	identityHeader = "Usher-Callback"
-)
-
-// listener takes the answers of consent pages on loopback addresses: one for all
-// logins of the process, told apart by their state, and one more for each port that
-// a configured redirect address demands.
-type listener struct {
-	take  http.HandlerFunc  // answers a request at a redirect address
-	spawn func(func()) bool // runs a server; false when it is too late for that
-
-	idle         func()        // closes it when no login needs it; nil: it stays open
-	linger, look time.Duration // listenerLinger and listenerLook
-
-	mu      sync.Mutex // guards everything below
-	main    string     // base address of the shared one; "" while it is closed
-	ports   map[string]map[string]bool
-	servers []*http.Server
-	sockets []net.Listener
-	used    time.Time // when a login last needed it
-	holds   int       // logins that are being prepared
-	watched bool      // idle runs
-	closed  bool
-}
-
-// memory is what the store remembers for the listeners of all processes.
-type memory struct {
-	// Port is tried first, for providers that compare redirect addresses to the
-	// letter.
-	Port int `json:"port"`
-	// ID tells listeners that share a store from others.
-	ID string `json:"id"`
-}
-
 func memoryKey() vault.Key { return vault.LocalKey("listener", "loopback") }
 
-// listenerMemory reads the memory, or makes it. Without a store there is none, and
+// callbackListener is where browsers come back to on this machine.
+type callbackListener struct {
+	*env
+
+	pendings *pendingLogins
+	server   loopback.Server
+	look     time.Duration // listenerLook
+}
+
+// identity reads the memory, or makes it. Without a store there is none, and
 // any port is as good.
-func (e *Engine) listenerMemory(ctx context.Context) memory {
-	var m memory
-	rec, err := vault.Update(ctx, e.store, memoryKey(), func(old []byte) ([]byte, error) {
-		m = memory{}
+func (cl *callbackListener) identity(ctx context.Context) loopback.Identity {
+	var m loopback.Identity
+	rec, err := vault.Update(ctx, cl.store, memoryKey(), func(old []byte) ([]byte, error) {
+		m = loopback.Identity{}
 		_ = json.Unmarshal(old, &m) // nonsense is replaced
 		if m.ID != "" && m.Port != 0 {
 			return nil, errKnown
 		}
-		m = memory{Port: freePort(), ID: rand.Text()}
+		m = loopback.Identity{Port: loopback.FreePort(), ID: rand.Text()}
 		return json.Marshal(m)
 	})
 	if err != nil && !errors.Is(err, errKnown) || err == nil && json.Unmarshal(rec.Data, &m) != nil {
-		return memory{}
+		return loopback.Identity{}
 	}
 	return m
 }
 
 var errKnown = errors.New("known already")
 
-// freePort names a port that nobody uses right now, and that is likely to be free
-// later too: systems give higher ones to outgoing connections.
-func freePort() int {
-	for try := range 20 {
-		port := 20000 + mathrand.IntN(12000)
-		if try == 19 {
-			port = 0 // any
-		}
-		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-			defer func() { _ = l.Close() }()
-			return l.Addr().(*net.TCPAddr).Port
-		}
-	}
-	return 0
-}
-
-// loopbackAddress is the redirect address of this process. With listen it answers
+// address is the redirect address of this process. With listen it answers
 // there from now on.
-func (e *Engine) loopbackAddress(ctx context.Context, listen bool) (string, error) {
-	e.listener.mu.Lock()
-	main := e.listener.main
-	e.listener.mu.Unlock()
-	if main != "" {
-		return main + callbackPath, nil
+func (cl *callbackListener) address(ctx context.Context, listen bool) (string, error) {
+	if address := cl.server.Address(); address != "" {
+		return address, nil
 	}
-	m := e.listenerMemory(ctx)
+	m := cl.identity(ctx)
 	if !listen {
 		port := m.Port
 		if port == 0 {
-			port = freePort()
+			port = loopback.FreePort()
 		}
-		return "http://127.0.0.1:" + strconv.Itoa(port) + callbackPath, nil
+		return "http://127.0.0.1:" + strconv.Itoa(port) + loopback.Path, nil
 	}
-	main, err := e.listener.start(m)
+	address, err := cl.server.Start(m)
 	if err != nil {
-		return "", fmt.Errorf("listen for the answer of the login page: %w; use paste-back instead", err)
+		return "", fmt.Errorf("listen for the answer of the login page: %w; use paste-back instead", engineClosed(err))
 	}
-	return main + callbackPath, nil
+	return address, nil
 }
 
-// start opens the shared listener, on the remembered port if it is free.
-func (l *listener) start(m memory) (string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.main != "" {
-		return l.main, nil
-	}
-	if l.closed {
-		return "", ErrClosed
-	}
-	first, host, err := openLoopback(m.Port)
-	if err != nil {
-		return "", err
-	}
-	port := strconv.Itoa(first.Addr().(*net.TCPAddr).Port)
-	l.serve(first, port, callbackPath, m.ID)
-	if host == "127.0.0.1" {
-		// For providers that take http://localhost only: browsers may try this first.
-		if second, err := net.Listen("tcp6", net.JoinHostPort("::1", port)); err == nil {
-			l.serve(second, port, callbackPath, m.ID)
-		}
-	}
-	l.main = "http://" + net.JoinHostPort(host, port)
-	return l.main, nil
-}
-
-// openLoopback listens on a loopback address: the wanted port, else any.
-func openLoopback(port int) (net.Listener, string, error) {
-	var first error
-	for _, try := range []struct {
-		network, host string
-		port          int
-	}{{"tcp4", "127.0.0.1", port}, {"tcp4", "127.0.0.1", 0}, {"tcp6", "::1", port}, {"tcp6", "::1", 0}} {
-		l, err := net.Listen(try.network, net.JoinHostPort(try.host, strconv.Itoa(try.port)))
-		if err == nil {
-			return l, try.host, nil
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return nil, "", first
-}
-
-// listenOn makes sure that a configured redirect address is answered: by this
-// process, or by another one that shares the store and holds the port already.
-func (l *listener) listenOn(u *url.URL, id string) error {
-	if u.Scheme != "http" || !loopbackName(u.Hostname()) {
-		return nil // not ours to answer: pasted, or served by a gateway
-	}
-	port, path := portOf(u), u.Path
-	if path == "" {
-		path = "/"
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+// engineClosed is [ErrClosed] for an error of a listener that is closed, else err.
+func engineClosed(err error) error {
+	if errors.Is(err, loopback.ErrClosed) {
 		return ErrClosed
 	}
-	if paths, ok := l.ports[port]; ok {
-		paths[path] = true
-		return nil
-	}
-	hosts := []string{u.Hostname()}
-	if u.Hostname() == "localhost" {
-		hosts = []string{"127.0.0.1", "::1"}
-	}
-	opened := 0
-	var first error
-	for _, host := range hosts {
-		ln, err := net.Listen("tcp", net.JoinHostPort(host, port))
-		if err == nil {
-			opened++
-			l.serve(ln, port, path, id)
-		} else if first == nil {
-			first = err
+	return err
+}
+
+const (
+	// listenerLinger is how long the callback listener stays open after the last login
+	// that can be answered there has ended: a browser may ask for its page again.
+	listenerLinger = time.Minute
+	// listenerLook is how often an open listener looks for such logins.
+	listenerLook = 5 * time.Second
+)
+
+// closeWhenIdle runs from when the callback listener opens until it closes.
+func (cl *callbackListener) closeWhenIdle() {
+	look := time.NewTicker(cl.look)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+		case <-cl.life.Done():
+			return
+		}
+		if cl.closeIdle(cl.life, time.Now()) {
+			return
 		}
 	}
-	if opened > 0 || heldByFriend(hosts[0], port, id) {
-		return nil
-	}
-	return fmt.Errorf("listen on port %s of oauth.redirectUri: %w; stop %s, or use paste-back", port, first, cmp.Or(holderOf(port), "the program that uses it"))
 }
 
-// heldByFriend reports whether the port is held by a process with the same store,
-// which then finishes our login too.
-func heldByFriend(host, port, id string) bool {
-	if id == "" {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), friendLimit)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+identityPath, nil)
-	if err != nil {
-		return false
-	}
-	t := &http.Transport{DisableKeepAlives: true}
-	resp, err := t.RoundTrip(req)
-	if err != nil {
-		return false
-	}
-	_ = resp.Body.Close()
-	return resp.Header.Get(identityHeader) == id
+// closeIdle closes the callback listener if no login has been waiting for it
+// for a while, and reports whether it did. The next login opens it again.
+func (cl *callbackListener) closeIdle(ctx context.Context, now time.Time) bool {
+	return cl.server.CloseIfIdle(cl.pendings.anyWaitsAt(ctx, cl.server.Ports()), now)
 }
 
-// serve answers on ln; it needs mu.
-func (l *listener) serve(ln net.Listener, port, path, id string) {
-	if l.ports == nil {
-		l.ports = map[string]map[string]bool{}
+// anyWaitsAt reports whether a login of any process that shares the store may be
+// answered on one of these ports. A store that cannot be read may hold one.
+func (pl *pendingLogins) anyWaitsAt(ctx context.Context, ports map[string]bool) bool {
+	recs, err := pl.store.List(ctx, vault.KindPending, vault.Local)
+	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
+		return true
 	}
-	if l.ports[port] == nil {
-		l.ports[port] = map[string]bool{}
-	}
-	l.ports[port][path] = true
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		markAsked(r)
-		switch {
-		case !ownHost(r.Host, port):
-			writePage(w, http.StatusMisdirectedRequest, pageStray)
-		case r.URL.Path == identityPath:
-			w.Header().Set(identityHeader, id)
-			w.WriteHeader(http.StatusNoContent)
-		case !l.answers(port, r.URL.Path):
-			writePage(w, http.StatusNotFound, pageStray)
-		default:
-			l.take(w, r)
+	for _, rec := range recs {
+		p, err := decodePending(rec)
+		if err != nil || p.Flow != FlowCode || !time.Now().Before(p.Expires) {
+			continue
 		}
-	})
-	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes, ConnContext: withConn, ErrorLog: log.New(io.Discard, "", 0),
+		if u, err := url.Parse(p.RedirectURI); err == nil && oauth.IsLoopback(u.Hostname()) && ports[oauth.PortOf(u)] {
+			return true
+		}
 	}
-	srv.SetKeepAlivesEnabled(false)
-	l.servers = append(l.servers, srv)
-	ln = newLimitedListener(ln, limit.CallbackConnections)
-	if !l.spawn(func() { _ = srv.Serve(ln) }) { // ends with http.ErrServerClosed
-		_ = ln.Close()
-		return
-	}
-	l.watchLocked(ln)
+	return false
 }
 
-func (l *listener) answers(port, path string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ports[port][path]
-}
-
-// ownHost reports whether a request was meant for this listener, and not for a
-// stranger's name that resolves here.
-func ownHost(hostport, port string) bool {
-	host, p, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host, p = hostport, "80"
-	}
-	return p == port && loopbackName(host)
-}
-
-// close ends it for good.
-func (l *listener) close() {
-	l.mu.Lock()
-	l.closed = true
-	servers := l.detach()
-	l.mu.Unlock()
-	shutDown(servers)
+// LoopbackAddress is the address at which answers for this store's logins come back,
+// if they can: the same one from login to login, for providers that compare them to
+// the letter. Nothing listens there by this call.
+func (e *Engine) LoopbackAddress(ctx context.Context) (string, error) {
+	return e.callbacks.address(ctx, false)
 }

@@ -28,16 +28,16 @@ func TestListenerClosesWhenIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := time.Now().Add(5 * time.Minute)
-	if w.e.closeIdleListener(t.Context(), later) || !listens(t, p) {
+	if w.e.callbacks.closeIdle(t.Context(), later) || !listens(t, p) {
 		t.Fatal("closed while a login waits")
 	}
 	if _, err := w.consent(p); err != nil {
 		t.Fatal(err)
 	}
-	if w.e.closeIdleListener(t.Context(), later.Add(listenerLinger-time.Second)) || !listens(t, p) {
+	if w.e.callbacks.closeIdle(t.Context(), later.Add(listenerLinger-time.Second)) || !listens(t, p) {
 		t.Fatal("closed before a minute has passed")
 	}
-	if !w.e.closeIdleListener(t.Context(), later.Add(listenerLinger)) || listens(t, p) {
+	if !w.e.callbacks.closeIdle(t.Context(), later.Add(listenerLinger)) || listens(t, p) {
 		t.Fatal("open a minute after the last login ended")
 	}
 	again, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true})
@@ -68,18 +68,18 @@ func TestListenerStaysForOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := time.Now().Add(time.Hour)
-	if w.e.closeIdleListener(t.Context(), later) || !listens(t, p) {
+	if w.e.callbacks.closeIdle(t.Context(), later) || !listens(t, p) {
 		t.Fatal("closed while another process waits for it")
 	}
 	if err := other.Cancel(t.Context(), theirs.State); err != nil {
 		t.Fatal(err)
 	}
-	release := w.e.listener.hold()
-	if w.e.closeIdleListener(t.Context(), later.Add(time.Hour)) || !listens(t, p) {
+	release := w.e.callbacks.server.Hold()
+	if w.e.callbacks.closeIdle(t.Context(), later.Add(time.Hour)) || !listens(t, p) {
 		t.Fatal("closed while a login is being prepared")
 	}
 	release()
-	if !w.e.closeIdleListener(t.Context(), later.Add(2*time.Hour)) || listens(t, p) {
+	if !w.e.callbacks.closeIdle(t.Context(), later.Add(2*time.Hour)) || listens(t, p) {
 		t.Error("open although nothing waits")
 	}
 }
@@ -87,7 +87,7 @@ func TestListenerStaysForOthers(t *testing.T) {
 // The engine closes it by itself, and Close afterwards ends nothing twice.
 func TestListenerClosesByItself(t *testing.T) {
 	w := newWorld(t, nil, nil)
-	w.e.listener.linger, w.e.listener.look = time.Millisecond, time.Millisecond
+	w.e.callbacks.server.Linger, w.e.callbacks.look = time.Millisecond, time.Millisecond
 	p, err := w.e.Begin(t.Context(), w.a, w.srv, &LoginOptions{Listen: true})
 	if err != nil {
 		t.Fatal(err)

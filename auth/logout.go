@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -22,6 +21,14 @@ type Logout struct {
 	Problems []error
 }
 
+// logouts ends logins.
+type logouts struct {
+	*env
+
+	grants  *grantStore
+	clients *registrar
+}
+
 // Logout ends an account's login: it revokes the tokens where the server offers that
 // (RFC 7009), deletes the grant, and deletes the client registration, here and at
 // the server (RFC 7592), if no other login uses it. It needs no configuration, so
@@ -29,147 +36,96 @@ type Logout struct {
 // nothing.
 func (e *Engine) Logout(ctx context.Context, a Account) (*Logout, error) {
 	a = a.normal()
-	return detached(ctx, e, renewLimit, func(ctx context.Context) (*Logout, error) {
+	return detached(ctx, e.env, renewLimit, func(ctx context.Context) (*Logout, error) {
 		var out *Logout
 		// Under the lease, so that no renewal brings the login back.
 		err := vault.Hold(ctx, e.store, "refresh/"+a.key(vault.KindGrant).String(), refreshLease, func(ctx context.Context, _ vault.Lease) error {
 			var err error
-			out, err = e.logout(ctx, a)
+			out, err = e.logouts.logout(ctx, a)
 			return err
 		})
 		return out, err
 	})
 }
 
-func (e *Engine) logout(ctx context.Context, a Account) (*Logout, error) {
+func (lo *logouts) logout(ctx context.Context, a Account) (*Logout, error) {
 	out := &Logout{}
-	g, err := e.loadGrant(ctx, a)
+	g, err := lo.grants.load(ctx, a)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, err
 	}
-	if g != nil {
-		w := e.web(g.Bounds)
-		defer w.close()
-		out.Revoked, err = e.revoke(ctx, w, g)
+	if g != nil && g.RevocationEndpoint != "" && g.Ended == nil {
+		w := lo.client(g.Bounds)
+		defer w.Close()
+		out.Revoked, err = w.Revoke(ctx, g.RevocationEndpoint, g.Client, g.Access, g.Refresh)
 		if err != nil {
-			out.Problems = append(out.Problems, fmt.Errorf("revoke the login at %s: %w", hostOf(g.RevocationEndpoint), err))
+			out.Problems = append(out.Problems, fmt.Errorf("revoke the login at %s: %w", oauth.HostOf(g.RevocationEndpoint), err))
 		}
 	}
-	_, err = e.store.Take(ctx, a.key(vault.KindGrant))
+	_, err = lo.store.Take(ctx, a.key(vault.KindGrant))
 	if err != nil && !errors.Is(err, vault.ErrNotFound) && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, fmt.Errorf("delete the login of %s: %w", a, err)
 	}
-	e.forgetAccount(ctx, a)
+	lo.forget(ctx, a)
 	if g == nil {
 		return out, nil
 	}
-	e.tell(a, event.GrantRemoved, g.Expires, "")
-	if err := e.removeClient(ctx, g, out); err != nil {
+	lo.tell(a, event.GrantRemoved, g.Expires, "")
+	if err := lo.clients.removeUnused(ctx, g, out); err != nil {
 		out.Problems = append(out.Problems, err)
 	}
 	return out, nil
 }
 
-// forgetAccount drops what is remembered of an account beside its grant.
-func (e *Engine) forgetAccount(ctx context.Context, a Account) {
-	e.grants.put(a, nil)
-	e.verdicts.clear(a)
-	if u, _ := e.unsaved.get(a); u != nil {
-		e.unsaved.remove(a, u)
+// forget drops what is remembered of an account beside its grant.
+func (lo *logouts) forget(ctx context.Context, a Account) {
+	lo.grants.cache.put(a, nil)
+	lo.verdicts.clear(a)
+	if u, _ := lo.grants.unsaved.get(a); u != nil {
+		lo.grants.unsaved.remove(a, u)
 	}
 	for _, key := range []vault.Key{stepKey(a), attemptsKey(a), sendingKey(a)} {
-		_, _ = e.store.Take(ctx, key) // harmless if it stays
+		_, _ = lo.store.Take(ctx, key) // harmless if it stays
 	}
 }
 
-// revoke tells the server that the tokens are over: the refresh token, which by the
-// standard takes the access tokens along, or the access token where there is none.
-func (e *Engine) revoke(ctx context.Context, w *web, g *grant) (bool, error) {
-	if g.RevocationEndpoint == "" || g.Ended != nil {
-		return false, nil
-	}
-	u, err := checkEndpoint("the revocation endpoint", g.RevocationEndpoint)
-	if err != nil {
-		return false, err
-	}
-	token, hint := g.Refresh, "refresh_token"
-	if token.IsZero() {
-		token, hint = g.Access, "access_token"
-	}
-	form := url.Values{"token": {token.Reveal()}, "token_type_hint": {hint}}
-	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
-	if err := g.Client.authenticate(form, header); err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
-	defer cancel()
-	resp, body, err := w.exchange(ctx, http.MethodPost, u, header, form.Encode())
-	if err != nil {
-		return false, err
-	}
-	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
-		return true, nil
-	}
-	te := &TokenError{Host: clean(u.Host, 100), Status: resp.StatusCode, Reason: "it did not revoke the token"}
-	if fields, problem := readFields(resp.Header.Get("Content-Type"), body); problem == "" && resp.StatusCode < 500 {
-		te.refusal(fields, textField(fields, "error"), secretsOf(form, header))
-	}
-	return false, te
-}
-
-// removeClient deletes the registration a grant was made with if it was the last.
-func (e *Engine) removeClient(ctx context.Context, g *grant, out *Logout) error {
-	if g.Client.Source != SourceDynamic {
+// removeUnused deletes the registration a grant was made with if it was the last.
+func (rg *registrar) removeUnused(ctx context.Context, g *grant, out *Logout) error {
+	if g.Client.Source != oauth.SourceDynamic {
 		return nil
 	}
-	used, err := e.clientsInUse(ctx)
+	used, err := rg.inUse(ctx)
 	if err != nil {
 		return err
 	}
 	if used[clientUse{g.Bind, g.Client.ID}] {
 		return nil
 	}
-	r, err := e.loadRegistration(ctx, g.Bind, g.Group)
+	r, err := rg.load(ctx, g.Bind, g.Group)
 	if err != nil || r == nil || r.Client.ID != g.Client.ID {
 		return err
 	}
-	if err := e.store.Delete(ctx, registrationKey(g.Bind, g.Group), r.version); err != nil {
+	if err := rg.store.Delete(ctx, registrationKey(g.Bind, g.Group), r.version); err != nil {
 		return fmt.Errorf("delete the client registration: %w", err)
 	}
 	out.ClientRemoved = true
-	return e.deregister(ctx, r)
+	return rg.deregister(ctx, r)
 }
 
 // deregister deletes a registration at its server, where that is offered.
-func (e *Engine) deregister(ctx context.Context, r *registration) error {
-	if r.Manage == "" || r.Token.IsZero() {
-		return nil
-	}
-	u, err := checkEndpoint("registration_client_uri", r.Manage)
-	if err != nil {
-		return err
-	}
-	w := e.web(r.Bounds)
-	defer w.close()
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	resp, _, err := w.exchange(ctx, http.MethodDelete, u, http.Header{"Authorization": {"Bearer " + r.Token.Reveal()}}, "")
-	if err != nil {
-		return fmt.Errorf("delete the client registration at the server: %w", err)
-	}
-	if resp.StatusCode >= 300 && resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusUnauthorized {
-		return fmt.Errorf("delete the client registration at the server: HTTP %d", resp.StatusCode)
-	}
-	return nil
+func (rg *registrar) deregister(ctx context.Context, r *registration) error {
+	w := rg.client(r.Bounds)
+	defer w.Close()
+	return w.Deregister(ctx, &r.Registration)
 }
 
 // clientUse names a client at one authorization server.
 type clientUse struct{ bind, id string }
 
-// clientsInUse lists the clients that grants and pending logins need.
-func (e *Engine) clientsInUse(ctx context.Context) (map[clientUse]bool, error) {
+// inUse lists the clients that grants and pending logins need.
+func (rg *registrar) inUse(ctx context.Context) (map[clientUse]bool, error) {
 	used := map[clientUse]bool{}
-	grants, err := e.store.List(ctx, vault.KindGrant, "")
+	grants, err := rg.store.List(ctx, vault.KindGrant, "")
 	if err != nil {
 		return nil, fmt.Errorf("look which clients are in use: %w", err)
 	}
@@ -178,7 +134,7 @@ func (e *Engine) clientsInUse(ctx context.Context) (map[clientUse]bool, error) {
 			used[clientUse{g.Bind, g.Client.ID}] = true
 		}
 	}
-	waiting, err := e.store.List(ctx, vault.KindPending, vault.Local)
+	waiting, err := rg.store.List(ctx, vault.KindPending, vault.Local)
 	if err != nil {
 		return nil, fmt.Errorf("look which clients are in use: %w", err)
 	}

@@ -4,9 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"net/http"
@@ -15,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -85,7 +84,7 @@ func TestWorkloadIdentity(t *testing.T) {
 	}
 	w.srv.OAuth.Assertion = "good.jwt"
 	w.mustCall()
-	if n := w.tokens(grantJWTBearer); n != 2 || w.tokens("") != 2 {
+	if n := w.tokens(oauth.GrantTypeJWTBearer); n != 2 || w.tokens("") != 2 {
 		t.Errorf("%d token requests", n)
 	}
 }
@@ -101,10 +100,10 @@ func TestEnterprise(t *testing.T) {
 		IDP: &config.IDP{Issuer: "https://idp.example", ClientID: "desk", IDToken: "id.token"},
 	}
 	w.mustCall()
-	if e := idp.Requests(fake.EventToken, grantExchange); len(e) != 1 || e[0].Param("audience") != w.as.Issuer() || e[0].Param("resource") != mcpURL {
+	if e := idp.Requests(fake.EventToken, oauth.GrantTypeTokenExchange); len(e) != 1 || e[0].Param("audience") != w.as.Issuer() || e[0].Param("resource") != mcpURL {
 		t.Errorf("exchange %v", e)
 	}
-	if e := w.as.Requests(fake.EventToken, grantJWTBearer); len(e) != 1 || strings.Contains(string(e[0].Params), "id.token") {
+	if e := w.as.Requests(fake.EventToken, oauth.GrantTypeJWTBearer); len(e) != 1 || strings.Contains(string(e[0].Params), "id.token") {
 		t.Errorf("the identity went to the wrong server: %v", e)
 	}
 	w.as.Expire()
@@ -121,50 +120,6 @@ func TestMachineNeedsConfiguration(t *testing.T) {
 	wantErr(t, err, ErrNoFlow)
 	w.srv.OAuth.Grant = config.GrantClientCredentials
 	wantErr(t, w.call(t.Context()), ErrNeedsLogin, "oauth.clientId")
-}
-
-func TestParseKey(t *testing.T) {
-	ec := newECKey(t)
-	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sec1, err := x509.MarshalECPrivateKey(ec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := ec.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	jwkEC, _ := json.Marshal(jwk{Kty: "EC", Crv: "P-256", D: b64.EncodeToString(d), Kid: "k1"})
-	jwkRSA, _ := json.Marshal(jwk{
-		Kty: "RSA", N: b64.EncodeToString(rsaKey.N.Bytes()), E: "AQAB", D: b64.EncodeToString(rsaKey.D.Bytes()),
-		P: b64.EncodeToString(rsaKey.Primes[0].Bytes()), Q: b64.EncodeToString(rsaKey.Primes[1].Bytes()),
-	})
-	for name, tt := range map[string]struct{ text, alg, kid string }{
-		"PKCS8 EC":  {pemKey(t, ec), "ES256", ""},
-		"PKCS8 RSA": {pemKey(t, rsaKey), "RS256", ""},
-		"SEC1":      {string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: sec1})), "ES256", ""},
-		"PKCS1":     {string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(rsaKey)})), "RS256", ""},
-		"JWK EC":    {string(jwkEC), "ES256", "k1"},
-		"JWK RSA":   {string(jwkRSA), "RS256", ""},
-	} {
-		s, err := parseKey(tt.text)
-		if err != nil || s.alg != tt.alg || s.kid != tt.kid {
-			t.Errorf("%s: %+v, %v", name, s, err)
-			continue
-		}
-		if token, err := s.sign(map[string]any{}, map[string]any{"a": 1}); err != nil || strings.Count(token, ".") != 2 {
-			t.Errorf("%s: %q, %v", name, token, err)
-		}
-	}
-	const canary = "c4nary"
-	for _, text := range []string{"", canary, "-----BEGIN PRIVATE KEY-----\n" + canary + "\n-----END PRIVATE KEY-----", `{"kty":"EC","crv":"P-256","d":"` + canary + `"}`, `{"kty":"oct","k":"` + canary + `"}`, `{` + canary} {
-		if _, err := parseKey(text); err == nil || strings.Contains(err.Error(), canary) {
-			t.Errorf("%.20q: %v", text, err)
-		}
-	}
 }
 
 // Tokens bound to a key: at the token endpoint, at the resource, with nonces, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -56,34 +58,34 @@ type Pending struct {
 // found by the hash of its state, so that neither names of records nor whoever
 // reads them can answer for a person; any process that shares the store can.
 type pending struct {
-	Principal    string   `json:"principal"`
-	Server       string   `json:"server"`
-	Label        string   `json:"label,omitempty"`
-	ServerURL    string   `json:"server_url"`
-	Flow         Flow     `json:"flow"`
-	State        kept     `json:"state"`
-	Verifier     kept     `json:"verifier,omitzero"`
-	AuthorizeURL kept     `json:"authorize_url,omitzero"`
-	RedirectURI  string   `json:"redirect_uri,omitempty"`
-	Requested    []string `json:"scopes,omitempty"`
-	Resource     string   `json:"resource,omitempty"`
-	Audience     string   `json:"audience,omitempty"`
-	DPoP         kept     `json:"dpop_key,omitzero"`
+	Principal    string             `json:"principal"`
+	Server       string             `json:"server"`
+	Label        string             `json:"label,omitempty"`
+	ServerURL    string             `json:"server_url"`
+	Flow         Flow               `json:"flow"`
+	State        oauth.StoredSecret `json:"state"`
+	Verifier     oauth.StoredSecret `json:"verifier,omitzero"`
+	AuthorizeURL oauth.StoredSecret `json:"authorize_url,omitzero"`
+	RedirectURI  string             `json:"redirect_uri,omitempty"`
+	Requested    []string           `json:"scopes,omitempty"`
+	Resource     string             `json:"resource,omitempty"`
+	Audience     string             `json:"audience,omitempty"`
+	DPoP         oauth.StoredSecret `json:"dpop_key,omitzero"`
 
 	// Issuer is who must answer, and IssParameter whether it said that it would
 	// name itself.
-	Issuer             string `json:"issuer,omitempty"`
-	IssParameter       bool   `json:"iss_parameter,omitempty"`
-	TokenEndpoint      string `json:"token_endpoint"`
-	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
-	Client             client `json:"client"`
+	Issuer             string            `json:"issuer,omitempty"`
+	IssParameter       bool              `json:"iss_parameter,omitempty"`
+	TokenEndpoint      string            `json:"token_endpoint"`
+	RevocationEndpoint string            `json:"revocation_endpoint,omitempty"`
+	Client             oauth.Credentials `json:"client"`
 	// Bind and Group are what the client is registered under, if it is.
 	Bind  string `json:"bind"`
 	Group string `json:"group,omitempty"`
 
-	Bounds bounds `json:"bounds,omitzero"`
+	Bounds oauth.Bounds `json:"bounds,omitzero"`
 
-	Device *deviceRecord `json:"device,omitempty"`
+	Device *oauth.DeviceAuthorization `json:"device,omitempty"`
 
 	Had int64 `json:"had,omitempty"` // see Pending
 
@@ -118,7 +120,7 @@ func (p *pending) view() *Pending {
 func newState() string {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails
-	return b64.EncodeToString(raw)
+	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
 // stateName is the part of keys that stands for a state.
@@ -131,7 +133,7 @@ func stateName(state string) string {
 // answer knows only the state.
 func pendingKey(state string) vault.Key { return vault.LocalKey(vault.KindPending, stateName(state)) }
 
-func (e *Engine) putPending(ctx context.Context, p *pending) error {
+func (pl *pendingLogins) put(ctx context.Context, p *pending) error {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return err
@@ -139,7 +141,7 @@ func (e *Engine) putPending(ctx context.Context, p *pending) error {
 	if len(data) > limit.PendingBytes {
 		return fmt.Errorf("log in to %s: %w: what its authorization server publishes does not fit into %d bytes", p.account(), ErrTooMany, limit.PendingBytes)
 	}
-	rec, err := e.store.Put(ctx, pendingKey(p.State.Reveal()), data, p.version)
+	rec, err := pl.store.Put(ctx, pendingKey(p.State.Reveal()), data, p.version)
 	if err != nil {
 		return fmt.Errorf("write down the login to %s: %w", p.account(), err)
 	}
@@ -147,19 +149,27 @@ func (e *Engine) putPending(ctx context.Context, p *pending) error {
 	return nil
 }
 
-// findPending returns the login with this state if it still waits, else
+// pendingLogins keeps the logins that wait for a user.
+type pendingLogins struct {
+	*env
+
+	grants  *grantStore
+	waiting waitBook
+}
+
+// find returns the login with this state if it still waits, else
 // [ErrUnknownState], which is [ErrExpired] too if it has waited for too long.
-func (e *Engine) findPending(ctx context.Context, state string) (*pending, error) {
-	return e.findAllowed(ctx, state, nil)
+func (pl *pendingLogins) find(ctx context.Context, state string) (*pending, error) {
+	return pl.findAllowed(ctx, state, nil)
 }
 
 // findAllowed is findPending for logins of accounts that are allowed; nil allows all.
 // Others are unknown, also those that have expired.
-func (e *Engine) findAllowed(ctx context.Context, state string, allowed func(Account) bool) (*pending, error) {
+func (pl *pendingLogins) findAllowed(ctx context.Context, state string, allowed func(Account) bool) (*pending, error) {
 	if state == "" || len(state) > limit.LoginState {
 		return nil, ErrUnknownState
 	}
-	rec, err := e.store.Get(ctx, pendingKey(state))
+	rec, err := pl.store.Get(ctx, pendingKey(state))
 	if errors.Is(err, vault.ErrNotFound) {
 		return nil, ErrUnknownState
 	}
@@ -174,7 +184,7 @@ func (e *Engine) findAllowed(ctx context.Context, state string, allowed func(Acc
 		return nil, ErrUnknownState
 	}
 	if !time.Now().Before(p.Expires) {
-		e.dropPending(ctx, p)
+		pl.drop(ctx, p)
 		return nil, fmt.Errorf("%w: %w", ErrUnknownState, p.tooLate())
 	}
 	return p, nil
@@ -193,22 +203,22 @@ func decodePending(rec vault.Record) (*pending, error) {
 	return p, nil
 }
 
-// dropPending forgets a login. If that fails it runs out by itself.
-func (e *Engine) dropPending(ctx context.Context, p *pending) {
-	if err := e.store.Delete(ctx, pendingKey(p.State.Reveal()), p.version); err != nil && !errors.Is(err, vault.ErrNotFound) {
-		e.log.Warn("a finished login could not be removed and runs out by itself", "account", p.account().String(), "error", err)
+// drop forgets a login. If that fails it runs out by itself.
+func (pl *pendingLogins) drop(ctx context.Context, p *pending) {
+	if err := pl.store.Delete(ctx, pendingKey(p.State.Reveal()), p.version); err != nil && !errors.Is(err, vault.ErrNotFound) {
+		pl.log.Warn("a finished login could not be removed and runs out by itself", "account", p.account().String(), "error", err)
 	}
 }
 
 // dropCovered forgets other logins through a page that would give an account no more
 // than the one that is finished: a person who began twice is done, wherever it is that
 // somebody waits.
-func (e *Engine) dropCovered(ctx context.Context, by *pending) {
-	recs, _ := e.store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
+func (pl *pendingLogins) dropCovered(ctx context.Context, by *pending) {
+	recs, _ := pl.store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
 	for _, rec := range recs {
 		p, err := decodePending(rec)
-		if err == nil && p.Flow == FlowCode && p.account() == by.account() && len(missing(p.Requested, by.Requested)) == 0 {
-			e.dropPending(ctx, p)
+		if err == nil && p.Flow == FlowCode && p.account() == by.account() && len(oauth.MissingScopes(p.Requested, by.Requested)) == 0 {
+			pl.drop(ctx, p)
 		}
 	}
 }
@@ -237,17 +247,17 @@ func (e *Engine) Cancel(ctx context.Context, state string) error {
 	if errors.Is(err, vault.ErrNotFound) {
 		return nil
 	}
-	e.waiting.finish(state, outcome{err: fmt.Errorf("%w: it was cancelled", ErrDenied)})
+	e.pendings.waiting.finish(state, outcome{err: fmt.Errorf("%w: it was cancelled", ErrDenied)})
 	return err
 }
 
-// sweepPending removes logins that ran out. It is house-keeping; a later one will
+// sweep removes logins that ran out. It is house-keeping; a later one will
 // do as well.
-func (e *Engine) sweepPending(ctx context.Context) (removed int) {
-	recs, _ := e.store.List(ctx, vault.KindPending, vault.Local)
+func (pl *pendingLogins) sweep(ctx context.Context) (removed int) {
+	recs, _ := pl.store.List(ctx, vault.KindPending, vault.Local)
 	for _, rec := range recs {
 		p, err := decodePending(rec)
-		if err == nil && !time.Now().Before(p.Expires) && e.store.Delete(ctx, rec.Key, rec.Version) == nil {
+		if err == nil && !time.Now().Before(p.Expires) && pl.store.Delete(ctx, rec.Key, rec.Version) == nil {
 			removed++
 		}
 	}

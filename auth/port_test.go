@@ -6,11 +6,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -71,7 +71,7 @@ func TestLocalServerReachesOwnPortOnly(t *testing.T) {
 	}
 
 	metadata = victim.URL + "/secrets"
-	wantErr(t, begin(), errAddress, "oauth.discovery.allow", victim.Listener.Addr().String())
+	wantErr(t, begin(), oauth.ErrAddress, "oauth.discovery.allow", victim.Listener.Addr().String())
 	if got := other.take(); len(got) != 0 {
 		t.Errorf("by resource metadata: %v", got)
 	}
@@ -87,7 +87,7 @@ func TestLocalServerReachesOwnPortOnly(t *testing.T) {
 	}
 
 	as = evil.URL
-	wantErr(t, begin(), errAddress)
+	wantErr(t, begin(), oauth.ErrAddress)
 	if got := other.take(); len(got) != 0 {
 		t.Errorf("by an endpoint: %v", got)
 	}
@@ -95,31 +95,5 @@ func TestLocalServerReachesOwnPortOnly(t *testing.T) {
 	srv.OAuth.Discovery.Allow = []string{"127.0.0.1:" + port}
 	if err := begin(); err != nil || len(other.take()) != 1 {
 		t.Errorf("with the port allowed: %v", err)
-	}
-}
-
-func TestGuardPorts(t *testing.T) {
-	loop := netip.MustParseAddr("127.0.0.1")
-	for _, tt := range []struct {
-		b    bounds
-		port string
-		ok   bool
-	}{
-		{bounds{Server: "localhost", Port: "3000"}, "3000", true},
-		{bounds{Server: "localhost", Port: "3000"}, "2375", false},
-		{bounds{Server: "127.0.0.1", Port: "3000", Ports: []string{"8080"}}, "8080", true},
-		{bounds{Server: "127.0.0.1", Port: "3000", Ports: []string{"8080"}}, "8081", false},
-		{bounds{Server: "127.0.0.1", Port: "3000", Named: []string{"localhost:8080"}}, "8080", true},
-		{bounds{Server: "127.0.0.1", Port: "3000", Named: []string{"localhost:8080"}}, "8081", false},
-		{bounds{Server: "127.0.0.1", Port: "3000", Allow: []string{"localhost"}}, "8081", true},
-		{bounds{Server: "127.0.0.1"}, "8081", true}, // as older versions wrote it down
-	} {
-		if err := newGuard(tt.b).check(t.Context(), "localhost", tt.port, loop); (err == nil) != tt.ok {
-			t.Errorf("%+v, port %s: %v, want allowed %v", tt.b, tt.port, err, tt.ok)
-		}
-	}
-	b := boundsOf(config.Server{URL: "https://a.example/mcp", OAuth: &config.OAuth{Issuer: "http://localhost:8080", TokenEndpoint: "https://b.example/t"}})
-	if b.Port != "443" || strings.Join(b.Named, " ") != "localhost:8080 b.example:443" {
-		t.Errorf("%+v", b)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
@@ -36,21 +37,31 @@ type renewal struct {
 	challenge *Challenge
 }
 
+// refresher gets new tokens for stored logins, one process at a time.
+type refresher struct {
+	*env
+
+	grants   *grantStore
+	failures *failureLog
+	sends    *sendLog
+	preparer *preparer
+}
+
 // renew gets tokens newer than the stale ones: made here, by another goroutine or by
 // another process. Of all that want the same at once, in all processes, one asks the
 // authorization server. The work goes on when the caller leaves.
-func (e *Engine) renew(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
+func (rf *refresher) renew(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
 	for range 3 {
-		ch := e.flights.DoChan(a.key(vault.KindGrant).String(), func() (any, error) {
-			if !e.enter() {
+		ch := rf.flights.DoChan(a.key(vault.KindGrant).String(), func() (any, error) {
+			if !rf.enter() {
 				return nil, ErrClosed
 			}
-			defer e.work.Done()
+			defer rf.work.Done()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewLimit)
 			defer cancel()
 			// Close ends waiting for others. What was sent is waited for all the same.
-			defer context.AfterFunc(e.life, cancel)()
-			return e.renewWhenFirst(ctx, a, srv, r)
+			defer context.AfterFunc(rf.life, cancel)()
+			return rf.renewWhenFirst(ctx, a, srv, r)
 		})
 		select {
 		case got := <-ch:
@@ -70,10 +81,10 @@ func (e *Engine) renew(ctx context.Context, a Account, srv config.Server, r rene
 
 // renewWhenFirst is renewOnce, again as long as another process may have sent the same
 // refresh token and may still store what it gets for it.
-func (e *Engine) renewWhenFirst(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
+func (rf *refresher) renewWhenFirst(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
 	var stopped time.Duration
 	for tries := 1; ; {
-		g, err := e.renewOnce(ctx, a, srv, r)
+		g, err := rf.renewOnce(ctx, a, srv, r)
 		if err == nil {
 			return g, nil
 		}
@@ -90,7 +101,7 @@ func (e *Engine) renewWhenFirst(ctx context.Context, a Account, srv config.Serve
 			return nil, err
 		}
 		if tries > proofTries || stopped > stoppedLimit || !pause(ctx, wait) {
-			return nil, &UnavailableError{Account: a, Reason: clean(err.Error(), 300), RetryAfter: time.Second, Err: err}
+			return nil, &UnavailableError{Account: a, Reason: oauth.Clean(err.Error(), 300), RetryAfter: time.Second, Err: err}
 		}
 	}
 }
@@ -109,21 +120,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // renewOnce is the whole decision, made under a lease: others in other processes
 // wait, and then find that it is done.
-func (e *Engine) renewOnce(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
-	g, err := e.loadGrant(ctx, a)
+func (rf *refresher) renewOnce(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
+	g, err := rf.grants.load(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	if r.satisfiedBy(g) {
-		e.grants.put(a, g)
+		rf.grants.cache.put(a, g)
 		return g, nil
 	}
-	if err := e.mayAsk(ctx, a, srv); err != nil && !r.always {
+	if err := rf.failures.mayAsk(ctx, a, srv); err != nil && !r.always {
 		return nil, err
 	}
 	var out *grant
-	err = vault.Hold(ctx, e.store, "refresh/"+a.key(vault.KindGrant).String(), refreshLease, func(ctx context.Context, l vault.Lease) (err error) {
-		out, err = e.renewUnderLease(ctx, a, srv, r, l)
+	err = vault.Hold(ctx, rf.store, "refresh/"+a.key(vault.KindGrant).String(), refreshLease, func(ctx context.Context, l vault.Lease) (err error) {
+		out, err = rf.renewUnderLease(ctx, a, srv, r, l)
 		if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), vault.ErrFenced) {
 			err = fmt.Errorf("%w: %w", errNotFirst, context.Cause(ctx))
 		}
@@ -135,27 +146,27 @@ func (e *Engine) renewOnce(ctx context.Context, a Account, srv config.Server, r 
 		}
 		return nil, err
 	}
-	e.grants.put(a, out)
+	rf.grants.cache.put(a, out)
 	return out, nil
 }
 
 // renewUnderLease looks again, and asks the server if there is still need to.
-func (e *Engine) renewUnderLease(ctx context.Context, a Account, srv config.Server, r renewal, l vault.Lease) (*grant, error) {
-	g, err := e.saved(ctx, a)
+func (rf *refresher) renewUnderLease(ctx context.Context, a Account, srv config.Server, r renewal, l vault.Lease) (*grant, error) {
+	g, err := rf.grants.saved(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	if r.satisfiedBy(g) {
 		return g, nil
 	}
-	if err := e.mayAsk(ctx, a, srv); err != nil && !r.always {
+	if err := rf.failures.mayAsk(ctx, a, srv); err != nil && !r.always {
 		return nil, err
 	}
-	if err := e.mayBeFirst(ctx, a, g); err != nil {
+	if err := rf.sends.mayBeFirst(ctx, a, g); err != nil {
 		return nil, err
 	}
 	// A refresh token can be spent once: look first whether its successor can be kept.
-	if err := e.store.Ready(ctx, grantRoom); err != nil {
+	if err := rf.store.Ready(ctx, grantRoom); err != nil {
 		return nil, &UnavailableError{Account: a, Reason: "the store cannot be written, so the refresh token is not spent", RetryAfter: time.Second, Err: err}
 	}
 	// The lease may be lost while the server is asked; its answer counts anyway. That
@@ -163,7 +174,7 @@ func (e *Engine) renewUnderLease(ctx context.Context, a Account, srv config.Serv
 	// keep it permanently, though.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewLimit)
 	defer cancel()
-	return e.ask(ctx, a, srv, g, l, r)
+	return rf.ask(ctx, a, srv, g, l, r)
 }
 
 // satisfiedBy reports whether there is a grant that is good enough already.
@@ -172,14 +183,14 @@ func (r renewal) satisfiedBy(g *grant) bool {
 }
 
 // ask gets new tokens from the authorization server and stores them.
-func (e *Engine) ask(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease, r renewal) (*grant, error) {
+func (rf *refresher) ask(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease, r renewal) (*grant, error) {
 	switch {
 	case machineFlow(srv) != "":
-		next, answer, err := e.obtain(ctx, a, srv, r.challenge)
+		next, answer, err := rf.obtain(ctx, a, srv, r.challenge)
 		if err != nil {
-			return nil, e.failed(ctx, a, srv, err)
+			return nil, rf.failures.record(ctx, a, srv, err)
 		}
-		return e.keepAnswer(ctx, a, g, next, answer, l)
+		return rf.keepAnswer(ctx, a, g, next, answer, l)
 	case g == nil:
 		return nil, needsLogin(a, "there is no login")
 	case g.Ended != nil:
@@ -187,25 +198,25 @@ func (e *Engine) ask(ctx context.Context, a Account, srv config.Server, g *grant
 	case g.Refresh.IsZero():
 		return nil, needsLogin(a, "the token is no longer good and there is no refresh token")
 	}
-	answer, err := e.refresh(ctx, a, srv, g, l)
+	answer, err := rf.refresh(ctx, a, srv, g, l)
 	if err != nil {
-		defer e.clearSending(ctx, a)
+		defer rf.sends.clear(ctx, a)
 	}
 	switch {
 	case errors.Is(err, errSuperseded):
-		return e.winner(ctx, a, g)
+		return rf.winner(ctx, a, g)
 	case errors.Is(err, errNotFirst):
 		return nil, err
-	case refusedWith(err, "invalid_grant"):
-		return nil, e.endGrant(ctx, a, g, l, err)
-	case err != nil && answer != nil && !answer.refresh.IsZero():
-		e.keepRotated(ctx, a, g, answer, l)
-		return nil, e.failed(ctx, a, srv, err)
+	case oauth.RefusedWith(err, "invalid_grant"):
+		return nil, rf.endGrant(ctx, a, g, l, err)
+	case err != nil && answer != nil && !answer.Refresh.IsZero():
+		rf.keepRotated(ctx, a, g, answer, l)
+		return nil, rf.failures.record(ctx, a, srv, err)
 	case err != nil:
-		return nil, e.failed(ctx, a, srv, err)
+		return nil, rf.failures.record(ctx, a, srv, err)
 	}
 	next := *g
-	return e.keepAnswer(ctx, a, g, &next, answer, l)
+	return rf.keepAnswer(ctx, a, g, &next, answer, l)
 }
 
 // errSuperseded: somebody else wrote the grant while the server was asked.
@@ -214,35 +225,35 @@ var errSuperseded = errors.New("the grant was changed meanwhile")
 // refresh spends the refresh token. It asks a second time in two cases only: to make
 // sure of an invalid_grant, and, soon, when the answer was lost: servers let the
 // previous token be used once more for that.
-func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease) (*tokenAnswer, error) {
-	b := e.boundsOf(ctx, srv)
+func (rf *refresher) refresh(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease) (*oauth.TokenResponse, error) {
+	b := rf.boundsOf(ctx, srv)
 	b.Ports = g.Bounds.Ports
 	if g.Bounds.Port == "" {
 		b.Port = "" // written by an older version, which compared no ports
 	}
-	w := e.web(b)
-	defer w.close()
-	first := func(ctx context.Context) error { return e.proveFirst(ctx, a, g, l) }
+	w := rf.client(b)
+	defer w.Close()
+	first := func(ctx context.Context) error { return rf.sends.proveFirst(ctx, a, g, l) }
 	start, lost, refusals := time.Now(), error(nil), 0
 	for {
-		answer, err := e.spend(ctx, w, srv, g, first)
+		answer, err := rf.spend(ctx, w, srv, g, first)
 		switch {
 		case errors.Is(err, errNotFirst) && lost != nil:
 			return nil, lost // the repeat was not sent
 		case errors.Is(err, errNotFirst) && refusals > 0:
-			return nil, &TokenError{Host: hostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed: " + err.Error(), err: err}
-		case refusedWith(err, "invalid_grant"):
+			return nil, &TokenError{Host: oauth.HostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed: " + err.Error(), Err: err}
+		case oauth.RefusedWith(err, "invalid_grant"):
 			if refusals++; refusals == 2 {
 				return nil, err
 			}
-			now, loadErr := e.loadGrant(ctx, a)
+			now, loadErr := rf.grants.load(ctx, a)
 			if loadErr != nil {
-				return nil, &TokenError{Host: hostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed while the store is out of reach", err: loadErr}
+				return nil, &TokenError{Host: oauth.HostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed while the store is out of reach", Err: loadErr}
 			}
 			if now == nil || now.Generation != g.Generation {
 				return nil, errSuperseded
 			}
-		case answerLost(err) && lost == nil && time.Since(start) < lostWindow:
+		case oauth.AnswerLost(err) && lost == nil && time.Since(start) < lostWindow:
 			lost = err
 		default:
 			return answer, err
@@ -251,9 +262,9 @@ func (e *Engine) refresh(ctx context.Context, a Account, srv config.Server, g *g
 }
 
 // spend sends one refresh request, to the endpoint recorded at login.
-func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant, first func(context.Context) error) (*tokenAnswer, error) {
-	e.count.asked.Add(1)
-	key, err := loadDPoPKey(g.DPoP.Secret)
+func (rf *refresher) spend(ctx context.Context, w *oauth.Client, srv config.Server, g *grant, first func(context.Context) error) (*oauth.TokenResponse, error) {
+	rf.count.asked.Add(1)
+	key, err := oauth.LoadDPoPKey(g.DPoP.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +272,7 @@ func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant,
 	if g.Resource != "" {
 		form.Set("resource", g.Resource)
 	}
-	answer, err := e.post(ctx, w, tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.clientNow(srv), proof: key, first: first})
+	answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: g.TokenEndpoint, Form: form, Credentials: g.clientNow(srv), DPoP: key, BeforeSend: first})
 	if err == nil {
 		err = bound(g, answer)
 	}
@@ -270,56 +281,56 @@ func (e *Engine) spend(ctx context.Context, w *web, srv config.Server, g *grant,
 
 // clientNow is the grant's client, with the secret that is configured now if it is a
 // configured client: secrets are rotated.
-func (g *grant) clientNow(srv config.Server) client {
-	c, o := g.Client, oauthOf(srv)
-	if c.Source == SourceConfigured && o.ClientID == c.ID {
+func (g *grant) clientNow(srv config.Server) oauth.Credentials {
+	c, o := g.Client, oauth.SettingsOf(srv)
+	if c.Source == oauth.SourceConfigured && o.ClientID == c.ID {
 		if o.ClientSecret != "" {
-			c.Secret = keep(o.ClientSecret)
+			c.Secret = oauth.NewStoredSecret(o.ClientSecret)
 		}
 		if o.PrivateKey != "" {
-			c.Key = keep(o.PrivateKey)
+			c.Key = oauth.NewStoredSecret(o.PrivateKey)
 		}
 	}
 	return c
 }
 
 // keepAnswer makes new tokens durable, then lets everybody use them.
-func (e *Engine) keepAnswer(ctx context.Context, a Account, g, next *grant, answer *tokenAnswer, l vault.Lease) (*grant, error) {
+func (rf *refresher) keepAnswer(ctx context.Context, a Account, g, next *grant, answer *oauth.TokenResponse, l vault.Lease) (*grant, error) {
 	next.Generation = 1
 	var version int64
 	if g != nil {
 		next.Generation, version = g.Generation+1, g.version
 	}
 	next.take(answer)
-	err := e.write(ctx, a, next, version, l)
+	err := rf.write(ctx, a, next, version, l)
 	if errors.Is(err, vault.ErrFenced) {
-		err = e.keepLate(ctx, a, next, version)
+		err = rf.sends.keepLate(ctx, a, next, version)
 	}
 	switch {
 	case errors.Is(err, vault.ErrConflict), errors.Is(err, vault.ErrFenced):
-		return e.winner(ctx, a, g)
+		return rf.winner(ctx, a, g)
 	case err != nil:
 		// All there is of the login is in this process now.
-		e.log.Warn("a renewed login is only in memory", "account", a.String(), "error", err)
-		e.unsaved.put(a, next, version)
+		rf.log.Warn("a renewed login is only in memory", "account", a.String(), "error", err)
+		rf.grants.unsaved.put(a, next, version)
 	}
-	e.count.renewed.Add(1)
-	e.tokens.minted(next.Access.Secret, g != nil)
-	e.clearAttempts(ctx, a)
-	e.tell(a, event.GrantRefreshed, next.Expires, "")
+	rf.count.renewed.Add(1)
+	rf.tokens.minted(next.Access.Secret, g != nil)
+	rf.failures.clear(ctx, a)
+	rf.tell(a, event.GrantRefreshed, next.Expires, "")
 	return next, nil
 }
 
 // write stores a grant under the lease, trying again while the store is out of reach.
-func (e *Engine) write(ctx context.Context, a Account, g *grant, version int64, l vault.Lease) error {
+func (rf *refresher) write(ctx context.Context, a Account, g *grant, version int64, l vault.Lease) error {
 	data, err := g.encode()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveLimit)
 	defer cancel()
-	return e.persist(ctx, func(ctx context.Context) error {
-		rec, err := e.store.PutFenced(ctx, a.key(vault.KindGrant), data, version, l)
+	return rf.persist(ctx, func(ctx context.Context) error {
+		rec, err := rf.store.PutFenced(ctx, a.key(vault.KindGrant), data, version, l)
 		if err == nil {
 			g.version = rec.Version
 		}
@@ -328,9 +339,9 @@ func (e *Engine) write(ctx context.Context, a Account, g *grant, version int64, 
 }
 
 // winner returns what somebody newer wrote; ours is dropped.
-func (e *Engine) winner(ctx context.Context, a Account, g *grant) (*grant, error) {
-	e.count.superseded.Add(1)
-	now, err := e.loadGrant(ctx, a)
+func (rf *refresher) winner(ctx context.Context, a Account, g *grant) (*grant, error) {
+	rf.count.superseded.Add(1)
+	now, err := rf.grants.load(ctx, a)
 	switch {
 	case err != nil:
 		return nil, err
@@ -346,31 +357,31 @@ func (e *Engine) winner(ctx context.Context, a Account, g *grant) (*grant, error
 
 // endGrant writes down that the server has confirmed the end of a grant. The record
 // stays, with the reason in it.
-func (e *Engine) endGrant(ctx context.Context, a Account, g *grant, l vault.Lease, cause error) error {
+func (rf *refresher) endGrant(ctx context.Context, a Account, g *grant, l vault.Lease, cause error) error {
 	next := *g
 	next.Generation++
 	next.Ended = &ending{At: time.Now(), Reason: fmt.Sprintf("the authorization server has ended the login (%v)", cause)}
-	if err := e.write(ctx, a, &next, g.version, l); err != nil {
+	if err := rf.write(ctx, a, &next, g.version, l); err != nil {
 		if errors.Is(err, vault.ErrConflict) || errors.Is(err, vault.ErrFenced) {
-			if _, err := e.winner(ctx, a, g); err != nil {
+			if _, err := rf.winner(ctx, a, g); err != nil {
 				return err
 			}
 			return &UnavailableError{Account: a, Reason: "another process has renewed it", RetryAfter: 0}
 		}
 		return fmt.Errorf("write down the end of the login of %s: %w", a, err)
 	}
-	e.count.ended.Add(1)
-	e.grants.put(a, &next)
-	e.tell(a, event.GrantLost, time.Time{}, next.Ended.Reason)
+	rf.count.ended.Add(1)
+	rf.grants.cache.put(a, &next)
+	rf.tell(a, event.GrantLost, time.Time{}, next.Ended.Reason)
 	return needsLogin(a, "%s", next.Ended.Reason)
 }
 
 // keepRotated saves a new refresh token out of an answer that is no good otherwise.
-func (e *Engine) keepRotated(ctx context.Context, a Account, g *grant, answer *tokenAnswer, l vault.Lease) {
+func (rf *refresher) keepRotated(ctx context.Context, a Account, g *grant, answer *oauth.TokenResponse, l vault.Lease) {
 	next := *g
-	next.Refresh = kept{answer.refresh}
-	if err := e.write(ctx, a, &next, g.version, l); err != nil {
-		e.log.Warn("a rotated refresh token is only in memory", "account", a.String(), "error", err)
-		e.unsaved.put(a, &next, g.version)
+	next.Refresh = oauth.StoredSecret{Secret: answer.Refresh}
+	if err := rf.write(ctx, a, &next, g.version, l); err != nil {
+		rf.log.Warn("a rotated refresh token is only in memory", "account", a.String(), "error", err)
+		rf.grants.unsaved.put(a, &next, g.version)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -27,7 +28,7 @@ func TestKilledBetweenCommitAndWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh.Reveal()}, "resource": {g.Resource}}
-		if _, err := w.e.post(t.Context(), w.e.web(bounds{}), tokenCall{endpoint: g.TokenEndpoint, form: form, client: g.Client}); err != nil {
+		if _, err := w.e.client(oauth.Bounds{}).RequestToken(t.Context(), oauth.TokenRequest{Endpoint: g.TokenEndpoint, Form: form, Credentials: g.Client}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustCall()

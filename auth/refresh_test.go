@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -26,13 +27,13 @@ func TestDue(t *testing.T) {
 		time.Hour:        55 * time.Minute,
 		24 * time.Hour:   24*time.Hour - 5*time.Minute,
 	} {
-		g := &grant{Access: keep("x"), Obtained: start, Expires: start.Add(life)}
-		got := e.due(g).Sub(start)
+		g := &grant{Access: oauth.NewStoredSecret("x"), Obtained: start, Expires: start.Add(life)}
+		got := e.refresher.due(g).Sub(start)
 		if got < want || got > want+(life-want)/10 {
 			t.Errorf("a token of %v is due after %v, want %v and at most a tenth of the rest more", life, got, want)
 		}
 	}
-	if d := e.due(&grant{Obtained: start}); d.Before(start.Add(100 * 365 * 24 * time.Hour)) {
+	if d := e.refresher.due(&grant{Obtained: start}); d.Before(start.Add(100 * 365 * 24 * time.Hour)) {
 		t.Errorf("a token of unknown life is due at %v", d)
 	}
 }
@@ -238,7 +239,7 @@ func TestBackoff(t *testing.T) {
 		w.as.Clear("token-status")
 		time.Sleep(maxBackoff)
 		w.mustCall()
-		if got, err := w.e.loadAttempts(t.Context(), w.a); err != nil || got != (attempts{}) {
+		if got, err := w.e.failures.load(t.Context(), w.a); err != nil || got != (attempts{}) {
 			t.Errorf("failures are remembered after a success: %+v, %v", got, err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -23,6 +24,15 @@ const (
 	old   = time.Hour
 )
 
+// refusals decides what to do when a server refused a request.
+type refusals struct {
+	*env
+
+	grants    *grantStore
+	steps     *stepUps
+	refresher *refresher
+}
+
 // Refused takes in that the server refused a request. Nil means that one more try is
 // worth it: there are newer tokens, or there is one to be had without a person.
 // Otherwise the error says what is needed: [*NeedsLoginError], [*UnavailableError]
@@ -31,7 +41,7 @@ const (
 func (e *Engine) Refused(ctx context.Context, a Account, srv config.Server, c Challenge) error {
 	a = a.normal()
 	if u, err := url.Parse(srv.URL); err == nil {
-		e.nonces.set(u, c.Nonce)
+		e.nonces.Set(u, c.Nonce)
 	}
 	if c.Error == "use_dpop_nonce" {
 		return nil
@@ -40,27 +50,27 @@ func (e *Engine) Refused(ctx context.Context, a Account, srv config.Server, c Ch
 		_, token, _ := strings.Cut(c.Credential.Reveal(), " ")
 		e.tokens.refused(vault.NewSecret(token), c.Operation)
 	}
-	g, err := e.loadGrant(ctx, a)
+	g, err := e.grants.load(ctx, a)
 	if err != nil {
 		return err
 	}
-	if u, _ := e.unsaved.get(a); u != nil {
+	if u, _ := e.grants.unsaved.get(a); u != nil {
 		g = u.g
 	}
-	if c.insufficientScope() {
-		return e.tooNarrow(ctx, a, srv, g, c)
+	if c.InsufficientScope() {
+		return e.refusals.tooNarrow(ctx, a, srv, g, c)
 	}
 	if g == nil {
-		return e.noGrant(ctx, a, srv, c)
+		return e.refusals.noGrant(ctx, a, srv, c)
 	}
 	if err := g.suits(srv.URL); err != nil {
 		return needsLogin(a, "%v", err)
 	}
-	return e.badToken(ctx, a, srv, g, c)
+	return e.refusals.badToken(ctx, a, srv, g, c)
 }
 
 // noGrant is a refusal of a request without a credential.
-func (e *Engine) noGrant(ctx context.Context, a Account, srv config.Server, c Challenge) error {
+func (rs *refusals) noGrant(ctx context.Context, a Account, srv config.Server, c Challenge) error {
 	for name := range srv.Headers {
 		if strings.EqualFold(name, "Authorization") {
 			return &NeedsLoginError{Account: a, Reason: "the server refuses the configured Authorization header", Command: "usher doctor " + a.String()}
@@ -69,72 +79,72 @@ func (e *Engine) noGrant(ctx context.Context, a Account, srv config.Server, c Ch
 	if machineFlow(srv) == "" {
 		return needsLogin(a, "the server wants a login")
 	}
-	_, err := e.renew(ctx, a, srv, renewal{challenge: &c})
+	_, err := rs.refresher.renew(ctx, a, srv, renewal{challenge: &c})
 	return err
 }
 
 // tooNarrow is a refusal of a token that lacks a scope. Renewing would not widen it.
-func (e *Engine) tooNarrow(ctx context.Context, a Account, srv config.Server, g *grant, c Challenge) error {
-	if g != nil && e.isAnother(g, c) && len(missing(strings.Fields(c.Scope), g.Scopes)) == 0 {
+func (rs *refusals) tooNarrow(ctx context.Context, a Account, srv config.Server, g *grant, c Challenge) error {
+	if g != nil && rs.isAnother(g, c) && len(oauth.MissingScopes(strings.Fields(c.Scope), g.Scopes)) == 0 {
 		return nil // a login has widened it meanwhile
 	}
 	if machineFlow(srv) != "" {
-		return &NeedsLoginError{Account: a, Reason: "the server wants the scope " + orNothing(clean(c.Scope, 200)) + "; add it to oauth.scopes", Command: "usher doctor " + a.String()}
+		return &NeedsLoginError{Account: a, Reason: "the server wants the scope " + orNothing(oauth.Clean(c.Scope, 200)) + "; add it to oauth.scopes", Command: "usher doctor " + a.String()}
 	}
-	return e.stepUp(ctx, a, g, c)
+	return rs.steps.request(ctx, a, g, c)
 }
 
 // isAnother reports whether the grant's token is another one than the server
 // refused, so that trying it is worth it.
-func (e *Engine) isAnother(g *grant, c Challenge) bool {
-	if !c.Credential.IsZero() || e.tokens.watched() {
-		return !e.tokens.isRefused(g.Access.Secret)
+func (rs *refusals) isAnother(g *grant, c Challenge) bool {
+	if !c.Credential.IsZero() || rs.tokens.watched() {
+		return !rs.tokens.isRefused(g.Access.Secret)
 	}
-	return !e.tokens.wasHanded(g.Access.Secret)
+	return !rs.tokens.wasHanded(g.Access.Secret)
 }
 
 // badToken is a 401 for a token, or for a request that was sent before there was one.
-func (e *Engine) badToken(ctx context.Context, a Account, srv config.Server, g *grant, c Challenge) error {
+func (rs *refusals) badToken(ctx context.Context, a Account, srv config.Server, g *grant, c Challenge) error {
 	if g.Ended != nil {
-		e.grants.put(a, g)
+		rs.grants.cache.put(a, g)
 		return needsLogin(a, "%s", g.Ended.Reason)
 	}
-	if e.isAnother(g, c) {
-		e.grants.put(a, g)
+	if rs.isAnother(g, c) {
+		rs.grants.cache.put(a, g)
 		return nil
 	}
-	if e.tokens.isHopeless(g.Access.Secret) {
-		return e.convict(a, g, "the authorization server issued a token and the server refuses it: it may be meant for another resource (see oauth.resource and oauth.audience), or lack a permission")
+	if rs.tokens.isHopeless(g.Access.Secret) {
+		return rs.convict(a, g, "the authorization server issued a token and the server refuses it: it may be meant for another resource (see oauth.resource and oauth.audience), or lack a permission")
 	}
-	if to := e.movedTo(ctx, srv, g, c); to != "" {
-		return e.convict(a, g, "the server now uses the authorization server "+to+" and the login is from "+hostOf(g.Issuer))
+	if to := rs.movedTo(ctx, srv, g, c); to != "" {
+		return rs.convict(a, g, "the server now uses the authorization server "+to+" and the login is from "+oauth.HostOf(g.Issuer))
 	}
 	if !canRenew(g, srv) {
-		return e.convict(a, g, "the token is no longer good and there is no refresh token")
+		return rs.convict(a, g, "the token is no longer good and there is no refresh token")
 	}
-	_, err := e.renew(ctx, a, srv, renewal{stale: g.Generation, challenge: &c})
+	_, err := rs.refresher.renew(ctx, a, srv, renewal{stale: g.Generation, challenge: &c})
 	return err
 }
 
 // convict remembers why a grant is not tried again for a while.
-func (e *Engine) convict(a Account, g *grant, reason string) error {
-	e.verdicts.put(a, g.version, reason)
+func (rs *refusals) convict(a Account, g *grant, reason string) error {
+	rs.verdicts.put(a, g.version, reason)
 	return needsLogin(a, "%s", reason)
 }
 
 // movedTo returns the new authorization server of a server that has moved away from
 // the one a grant is from, else "". Credentials never follow it there.
-func (e *Engine) movedTo(ctx context.Context, srv config.Server, g *grant, c Challenge) string {
-	o := oauthOf(srv)
+func (rs *refusals) movedTo(ctx context.Context, srv config.Server, g *grant, c Challenge) string {
+	o := oauth.SettingsOf(srv)
 	server, err := url.Parse(srv.URL)
 	if err != nil || g.Issuer == "" || o.Issuer != "" || o.MetadataURL != "" || o.Discovery.Mode == "off" || machineFlow(srv) != "" {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
-	w := e.web(e.boundsOf(ctx, srv))
-	defer w.close()
-	prm, err := w.findResource(ctx, server, c)
+	w := rs.client(rs.boundsOf(ctx, srv))
+	defer w.Close()
+	prm, err := w.FindResourceMetadata(ctx, server, c)
 	if err != nil || prm == nil || len(prm.AuthorizationServers) == 0 {
 		return "" // not known to have moved
 	}
@@ -142,11 +152,11 @@ func (e *Engine) movedTo(ctx context.Context, srv config.Server, g *grant, c Cha
 	if slices.ContainsFunc(prm.AuthorizationServers, same) {
 		return ""
 	}
-	return hostOf(prm.AuthorizationServers[0])
+	return oauth.HostOf(prm.AuthorizationServers[0])
 }
 
-// verdictBook remembers grants that are no use although nothing says that they ended.
-type verdictBook struct {
+// verdictLog remembers grants that are no use although nothing says that they ended.
+type verdictLog struct {
 	mu sync.Mutex // guards by
 	by map[Account]verdict
 }
@@ -157,7 +167,7 @@ type verdict struct {
 	until   time.Time
 }
 
-func (b *verdictBook) put(a Account, version int64, reason string) {
+func (b *verdictLog) put(a Account, version int64, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.by == nil {
@@ -166,7 +176,7 @@ func (b *verdictBook) put(a Account, version int64, reason string) {
 	b.by[a] = verdict{version, reason, time.Now().Add(verdictLife)}
 }
 
-func (b *verdictBook) standing(a Account, version int64) string {
+func (b *verdictLog) standing(a Account, version int64) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v, ok := b.by[a]
@@ -176,7 +186,7 @@ func (b *verdictBook) standing(a Account, version int64) string {
 	return v.reason
 }
 
-func (b *verdictBook) clear(a Account) {
+func (b *verdictLog) clear(a Account) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.by, a)

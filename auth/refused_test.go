@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -239,7 +240,7 @@ func TestLogoutWithoutRevocation(t *testing.T) {
 }
 
 func TestStatusClientsPrune(t *testing.T) {
-	w := newWorld(t, &fake.AuthOptions{Scopes: []string{"read", offlineAccess}}, &fake.Protected{Scopes: []string{"read"}})
+	w := newWorld(t, &fake.AuthOptions{Scopes: []string{"read", oauth.ScopeOfflineAccess}}, &fake.Protected{Scopes: []string{"read"}})
 	if s, err := w.e.Status(t.Context(), w.a); err != nil || s.State != StateNone {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -254,7 +255,7 @@ func TestStatusClientsPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := w.e.Status(t.Context(), w.a)
-	if err != nil || s.State != StateOK || !s.CanRefresh || s.Expires.IsZero() || s.Client != SourceDynamic || strings.Join(s.Scopes, " ") != "read offline_access" {
+	if err != nil || s.State != StateOK || !s.CanRefresh || s.Expires.IsZero() || s.Client != oauth.SourceDynamic || strings.Join(s.Scopes, " ") != "read offline_access" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if c, err := w.e.Clients(t.Context()); err != nil || len(c) != 1 || !c[0].InUse {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -38,7 +39,7 @@ func TestRegistrationOrder(t *testing.T) {
 			if g.Client.Source != tt.source || tt.id != "" && g.Client.ID != tt.id {
 				t.Errorf("client %v from %s", g.Client.ID, g.Client.Source)
 			}
-			if n := len(w.as.Requests(fake.EventRegister, "")); (n == 1) != (tt.source == SourceDynamic) {
+			if n := len(w.as.Requests(fake.EventRegister, "")); (n == 1) != (tt.source == oauth.SourceDynamic) {
 				t.Errorf("%d registrations", n)
 			}
 		})
@@ -74,7 +75,7 @@ func TestOneRegistration(t *testing.T) {
 }
 
 func TestRegisteredSecrets(t *testing.T) {
-	for _, method := range []string{methodBasic, methodPost} {
+	for _, method := range []string{oauth.MethodBasic, oauth.MethodPost} {
 		w := newWorld(t, &fake.AuthOptions{Switches: []string{"register-secret=" + method}, AuthMethods: []string{method}}, nil)
 		w.login()
 		w.as.Expire()

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 )
 
@@ -28,14 +29,14 @@ func (e *Engine) Resume(ctx context.Context, a Account, srv config.Server, flow 
 	var best *Pending
 	for _, p := range all {
 		same := p.Account == a && p.Flow == flow && p.ServerURL == srv.URL && time.Until(p.Expires) >= resumeLife
-		if same && len(missing(opt.Scopes, p.Scopes)) == 0 && (best == nil || p.Created.After(best.Created)) {
+		if same && len(oauth.MissingScopes(opt.Scopes, p.Scopes)) == 0 && (best == nil || p.Created.After(best.Created)) {
 			best = &p
 		}
 	}
 	if best != nil && opt.Listen && flow == FlowCode {
 		if u, err := url.Parse(best.RedirectURI); err == nil {
 			// Where another program holds the port, the answer can still be pasted.
-			_ = e.listener.listenOn(u, e.listenerMemory(ctx).ID)
+			_ = e.callbacks.server.ListenOn(u, e.callbacks.identity(ctx).ID)
 		}
 	}
 	return best, nil

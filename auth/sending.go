@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -19,7 +17,7 @@ const (
 	proofLimit = refreshLease / 3
 	// answerLimit is how long another process may need for the answer to a refresh
 	// request and for storing it, if it is neither dead nor stopped.
-	answerLimit = tokenTimeout + saveLimit + refreshLease
+	answerLimit = oauth.TokenTimeout + saveLimit + refreshLease
 	// stoppedLimit is how long a call waits for a process that is stopped.
 	stoppedLimit = 5 * time.Second
 	// proofTries is how often a request is prepared again that could not be proven to
@@ -75,9 +73,18 @@ func (e *inFlightError) Error() string {
 
 func sendingKey(a Account) vault.Key { return a.key(vault.KindSending) }
 
-// loadSending reads the note of an account; nil if there is none or it is damaged.
-func (e *Engine) loadSending(ctx context.Context, a Account) (*sending, error) {
-	rec, err := e.store.Get(ctx, sendingKey(a))
+// sendLog keeps two processes from sending the same refresh token.
+type sendLog struct {
+	*env
+
+	self    func() sender
+	stateOf func(sender) senderState
+	seen    vault.Sightings // of the notes of other processes
+}
+
+// load reads the note of an account; nil if there is none or it is damaged.
+func (sl *sendLog) load(ctx context.Context, a Account) (*sending, error) {
+	rec, err := sl.store.Get(ctx, sendingKey(a))
 	switch {
 	case errors.Is(err, vault.ErrNotFound), errors.Is(err, vault.ErrCorrupt):
 		return nil, nil
@@ -93,23 +100,23 @@ func (e *Engine) loadSending(ctx context.Context, a Account) (*sending, error) {
 
 // mayBeFirst returns an error while another process may have sent the refresh token
 // of g and may still store the answer.
-func (e *Engine) mayBeFirst(ctx context.Context, a Account, g *grant) error {
+func (sl *sendLog) mayBeFirst(ctx context.Context, a Account, g *grant) error {
 	if g == nil {
 		return nil
 	}
-	s, err := e.loadSending(ctx, a)
-	if err != nil || s == nil || s.Grant != g.version || s.Engine == e.seed {
+	s, err := sl.load(ctx, a)
+	if err != nil || s == nil || s.Grant != g.version || s.Engine == sl.seed {
 		return err
 	}
 	name := sendingKey(a).String()
-	switch e.stateOf(s.Sender) {
+	switch sl.stateOf(s.Sender) {
 	case senderGone:
-		e.sendings.Forget(name)
+		sl.seen.Forget(name)
 		return nil
 	case senderStopped:
 		return &inFlightError{sender: s.Sender, stopped: true}
 	}
-	wait := e.sendings.Wait(name, vault.LeaseMark{Holder: s.Engine, Epoch: s.version}, answerLimit, e.clock())
+	wait := sl.seen.Wait(name, vault.LeaseMark{Holder: s.Engine, Epoch: s.version}, answerLimit, sl.clock())
 	if wait > 0 {
 		return &inFlightError{sender: s.Sender, wait: wait}
 	}
@@ -120,36 +127,36 @@ func (e *Engine) mayBeFirst(ctx context.Context, a Account, g *grant) error {
 // be written, that no other process has sent the refresh token of g: the lease is held,
 // the grant is unchanged, and it took so little time to find out that both still hold.
 // Nobody else sends the token from then on while this process may do so.
-func (e *Engine) proveFirst(ctx context.Context, a Account, g *grant, l vault.Lease) error {
+func (sl *sendLog) proveFirst(ctx context.Context, a Account, g *grant, l vault.Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshLease)
 	defer cancel()
-	start := e.clock()
-	if _, err := e.store.Renew(ctx, l, refreshLease); err != nil {
+	start := sl.clock()
+	if _, err := sl.store.Renew(ctx, l, refreshLease); err != nil {
 		return fmt.Errorf("%w: %w", errNotFirst, err)
 	}
 	// Another process may have come and gone since mayBeFirst.
-	if err := e.mayBeFirst(ctx, a, g); err != nil {
+	if err := sl.mayBeFirst(ctx, a, g); err != nil {
 		return fmt.Errorf("%w: %w", errNotFirst, err)
 	}
-	if err := e.noteSending(ctx, a, g, l); err != nil {
+	if err := sl.note(ctx, a, g, l); err != nil {
 		return fmt.Errorf("%w: %w", errNotFirst, err)
 	}
-	rec, err := e.store.Get(ctx, a.key(vault.KindGrant))
+	rec, err := sl.store.Get(ctx, a.key(vault.KindGrant))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotFirst, err)
 	}
 	if rec.Version != g.version {
 		return fmt.Errorf("%w: the grant was changed", errNotFirst)
 	}
-	if took := e.clock().AtMost(start); took > proofLimit {
+	if took := sl.clock().AtMost(start); took > proofLimit {
 		return fmt.Errorf("%w: to make certain took %v", errNotFirst, took)
 	}
 	return nil
 }
 
-// noteSending writes the note, in place of an older one.
-func (e *Engine) noteSending(ctx context.Context, a Account, g *grant, l vault.Lease) error {
-	old, err := e.loadSending(ctx, a)
+// note writes the note, in place of an older one.
+func (sl *sendLog) note(ctx context.Context, a Account, g *grant, l vault.Lease) error {
+	old, err := sl.load(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -157,96 +164,50 @@ func (e *Engine) noteSending(ctx context.Context, a Account, g *grant, l vault.L
 	if old != nil {
 		version = old.version
 	}
-	data, err := json.Marshal(sending{Grant: g.version, Engine: e.seed, Sender: e.self()})
+	data, err := json.Marshal(sending{Grant: g.version, Engine: sl.seed, Sender: sl.self()})
 	if err == nil {
-		_, err = e.store.PutFenced(ctx, sendingKey(a), data, version, l)
+		_, err = sl.store.PutFenced(ctx, sendingKey(a), data, version, l)
 	}
 	return err
 }
 
-// clearSending removes the note of this engine: its request has ended, and nothing
+// clear removes the note of this engine: its request has ended, and nothing
 // came of it that could be stored.
-func (e *Engine) clearSending(ctx context.Context, a Account) {
-	s, err := e.loadSending(ctx, a)
-	if err == nil && s != nil && s.Engine == e.seed {
-		err = e.store.Delete(ctx, sendingKey(a), s.version)
+func (sl *sendLog) clear(ctx context.Context, a Account) {
+	s, err := sl.load(ctx, a)
+	if err == nil && s != nil && s.Engine == sl.seed {
+		err = sl.store.Delete(ctx, sendingKey(a), s.version)
 	}
 	if err != nil && !errors.Is(err, vault.ErrConflict) && !errors.Is(err, vault.ErrNotFound) {
-		e.log.Warn("other processes will wait for a refresh that has ended", "account", a.String(), "error", err)
+		sl.log.Warn("other processes will wait for a refresh that has ended", "account", a.String(), "error", err)
 	}
 }
 
 // keepLate stores tokens that arrived after the lease was lost, if the note shows that
 // nobody else has sent the refresh token meanwhile: then nobody has newer ones. The
 // note is written again first, so that nobody can begin to.
-func (e *Engine) keepLate(ctx context.Context, a Account, next *grant, version int64) error {
-	s, err := e.loadSending(ctx, a)
+func (sl *sendLog) keepLate(ctx context.Context, a Account, next *grant, version int64) error {
+	s, err := sl.load(ctx, a)
 	switch {
 	case err != nil:
 		return err
-	case s == nil || s.Engine != e.seed || s.Grant != version || version == 0:
+	case s == nil || s.Engine != sl.seed || s.Grant != version || version == 0:
 		return vault.ErrFenced
 	}
 	note, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	if _, err := e.store.Put(ctx, sendingKey(a), note, s.version); err != nil {
+	if _, err := sl.store.Put(ctx, sendingKey(a), note, s.version); err != nil {
 		return err
 	}
 	data, err := next.encode()
 	if err != nil {
 		return err
 	}
-	rec, err := e.store.Put(ctx, a.key(vault.KindGrant), data, version)
+	rec, err := sl.store.Put(ctx, a.key(vault.KindGrant), data, version)
 	if err == nil {
 		next.version = rec.Version
 	}
 	return err
 }
-
-// checkedBody is the body of a request that must not be sent unless a check, made when
-// the connection is there and the body is about to be written, succeeds.
-type checkedBody struct {
-	text  *strings.Reader
-	check func() error
-	once  sync.Once
-
-	mu     sync.Mutex // guards what follows
-	ended  bool       // the request is over
-	passed bool
-	err    error
-}
-
-// Read checks before it gives the first byte.
-func (b *checkedBody) Read(p []byte) (int, error) {
-	b.once.Do(func() {
-		err := b.check()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if err == nil && b.ended {
-			err = errNotFirst
-		}
-		b.passed, b.err = err == nil, err
-	})
-	b.mu.Lock()
-	err := b.err
-	b.mu.Unlock()
-	if err != nil {
-		return 0, err
-	}
-	return b.text.Read(p)
-}
-
-// Close implements io.Closer.
-func (b *checkedBody) Close() error { return nil }
-
-// end returns why nothing of the body was or will be sent; nil if it may have been.
-func (b *checkedBody) end() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ended = true
-	return b.err
-}
-
-var _ io.ReadCloser = (*checkedBody)(nil)

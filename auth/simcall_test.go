@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -164,8 +165,8 @@ func (r *simRun) startProcess() *simProc {
 	net := &simNet{r, p}
 	p.e = New(&simView{Memory: r.mem, r: r, p: p}, &Options{RoundTripper: net})
 	p.e.seed = p.String()
-	p.e.self = func() sender { return sender{Machine: "here", PID: p.id} }
-	p.e.stateOf = func(s sender) senderState { return r.procs[s.PID].state() }
+	p.e.sends.self = func() sender { return sender{Machine: "here", PID: p.id} }
+	p.e.sends.stateOf = func(s sender) senderState { return r.procs[s.PID].state() }
 	p.client = p.e.Transport(net)
 	r.procs = append(r.procs, p)
 	return p
@@ -217,7 +218,7 @@ func (r *simRun) login(p *simProc) {
 		defer r.left.Add(-1)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		err := p.e.storeLogin(ctx, r.a.normal(), r.grantOf(c))
+		err := p.e.grants.storeLogin(ctx, r.a.normal(), r.grantOf(c))
 		if _, gone := r.park(context.Background(), p, "wire: ends a login", true); gone == nil && err != nil && !r.sickStore() {
 			r.violate("a login could not be stored: %v", err)
 		}
@@ -227,8 +228,8 @@ func (r *simRun) login(p *simProc) {
 func (r *simRun) grantOf(c *simCommit) *grant {
 	return &grant{
 		Flow: FlowCode, ServerURL: mcpURL, Resource: mcpURL, TokenEndpoint: "https://" + asHost + "/token",
-		Client: client{ID: "c", Method: methodNone, Source: SourceConfigured}, Type: "Bearer",
-		Access: keep(c.access), Refresh: keep(c.refresh), Obtained: time.Now(), Expires: c.at.Add(simLife),
+		Client: oauth.Credentials{ID: "c", Method: oauth.MethodNone, Source: SourceConfigured}, Type: "Bearer",
+		Access: oauth.NewStoredSecret(c.access), Refresh: oauth.NewStoredSecret(c.refresh), Obtained: time.Now(), Expires: c.at.Add(simLife),
 	}
 }
 

@@ -18,14 +18,14 @@ func TestSimulationFindsMutants(t *testing.T) {
 	for _, m := range []struct{ name, file, from, to string }{
 		{"no lease", "../vault/lease.go", "lease, err := Acquire(ctx, s, name, ttl)\n", "var lease Lease\n\tvar err error\n"},
 		{
-			"persist after use", "refresh.go", "\terr := e.write(ctx, a, next, version, l)\n",
-			"\te.grants.put(a, next)\n\tvar err error\n\tgo func() { _ = e.write(ctx, a, next, version, l) }()\n",
+			"persist after use", "refresh.go", "\terr := rf.write(ctx, a, next, version, l)\n",
+			"\trf.grants.cache.put(a, next)\n\tvar err error\n\tgo func() { _ = rf.write(ctx, a, next, version, l) }()\n",
 		},
-		{"requests of others are not looked for", "sending.go", "g.version || s.Engine == e.seed {\n", "g.version || s.Engine != \"\" {\n"},
+		{"requests of others are not looked for", "sending.go", "g.version || s.Engine == sl.seed {\n", "g.version || s.Engine != \"\" {\n"},
 		{"older tokens are preferred", "refresh.go", "g.Generation > r.stale\n}", "g.Generation >= r.stale\n}"},
 		{"failures are forgotten", "attempts.go", "wait := time.Until(t.NotBefore)\n", "wait := time.Duration(0)\n"},
-		{"a lost answer is not asked for again", "refresh.go", "answerLost(err) && lost == nil", "answerLost(err) && lost != nil"},
-		{"what could not be stored is dropped", "refresh.go", "\t\te.unsaved.put(a, next, version)\n", ""},
+		{"a lost answer is not asked for again", "refresh.go", "oauth.AnswerLost(err) && lost == nil", "oauth.AnswerLost(err) && lost != nil"},
+		{"what could not be stored is dropped", "refresh.go", "\t\trf.grants.unsaved.put(a, next, version)\n", ""},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			source, err := os.ReadFile(m.file)

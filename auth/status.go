@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -45,14 +46,22 @@ type Status struct {
 	Pending *Pending
 }
 
+// statuses describes stored logins.
+type statuses struct {
+	*env
+
+	failures *failureLog
+	steps    *stepUps
+}
+
 // Status says where the login of an account stands. It asks nobody but the store.
 func (e *Engine) Status(ctx context.Context, a Account) (Status, error) {
 	a = a.normal()
-	g, err := e.current(ctx, a)
+	g, err := e.grants.current(ctx, a)
 	if err != nil {
 		return Status{Account: a}, err
 	}
-	s := e.describe(ctx, a, g)
+	s := e.statuses.describe(ctx, a, g)
 	waiting, err := e.Pendings(ctx, a.Principal)
 	if err != nil {
 		return s, err
@@ -73,10 +82,10 @@ func (s *Status) addPending(waiting []Pending) {
 	}
 }
 
-func (e *Engine) describe(ctx context.Context, a Account, g *grant) Status {
+func (st *statuses) describe(ctx context.Context, a Account, g *grant) Status {
 	s := Status{Account: a, State: StateNone}
 	if g == nil {
-		if step, err := e.loadStep(ctx, a); err == nil && step.Open {
+		if step, err := st.steps.load(ctx, a); err == nil && step.Open {
 			s.State, s.Reason, s.Command = StateNeedsLogin, "the server wants more permission", a.command()
 		}
 		return s
@@ -84,14 +93,14 @@ func (e *Engine) describe(ctx context.Context, a Account, g *grant) Status {
 	s.State, s.Issuer, s.Flow, s.ServerURL, s.Scopes = StateOK, g.Issuer, g.Flow, g.ServerURL, g.Scopes
 	s.ClientID, s.Client, s.Obtained, s.Expires = g.Client.ID, g.Client.Source, g.Obtained, g.Expires
 	s.CanRefresh, s.Generation = g.renewable(), g.Generation
-	t, _ := e.loadAttempts(ctx, a) // what cannot be read cannot be shown
+	t, _ := st.failures.load(ctx, a) // what cannot be read cannot be shown
 	s.Trouble = t.Reason
 	needs := func(reason string) { s.State, s.Reason, s.Command = StateNeedsLogin, reason, a.command() }
-	switch step, err := e.loadStep(ctx, a); {
+	switch step, err := st.steps.load(ctx, a); {
 	case g.Ended != nil:
 		needs(g.Ended.Reason)
-	case e.verdicts.standing(a, g.version) != "":
-		needs(e.verdicts.standing(a, g.version))
+	case st.verdicts.standing(a, g.version) != "":
+		needs(st.verdicts.standing(a, g.version))
 	case t.Login:
 		needs(t.Reason)
 	case g.expired(time.Now()) && !g.renewable():
@@ -105,7 +114,7 @@ func (e *Engine) describe(ctx context.Context, a Account, g *grant) Status {
 // Wants returns the scopes that the next login of an account has to ask for because
 // its server wants more permission; nil when it does not.
 func (e *Engine) Wants(ctx context.Context, a Account) []string {
-	step, err := e.loadStep(ctx, a.normal())
+	step, err := e.steps.load(ctx, a.normal())
 	if err != nil || !step.Open {
 		return nil
 	}
@@ -130,7 +139,7 @@ func (e *Engine) Accounts(ctx context.Context, principal string) ([]Status, erro
 			continue
 		}
 		a := ParseAccount(rec.Principal, rec.Name)
-		s := e.describe(ctx, a, g)
+		s := e.statuses.describe(ctx, a, g)
 		s.addPending(waiting)
 		seen[a] = true
 		out = append(out, s)
@@ -158,7 +167,7 @@ type ClientInfo struct {
 
 // Clients lists the client registrations.
 func (e *Engine) Clients(ctx context.Context) ([]ClientInfo, error) {
-	all, used, err := e.registrations(ctx)
+	all, used, err := e.clients.list(ctx)
 	var out []ClientInfo
 	for _, r := range all {
 		out = append(out, ClientInfo{
@@ -169,12 +178,12 @@ func (e *Engine) Clients(ctx context.Context) ([]ClientInfo, error) {
 	return out, err
 }
 
-func (e *Engine) registrations(ctx context.Context) ([]registration, map[clientUse]bool, error) {
-	recs, err := e.store.List(ctx, vault.KindClient, vault.Local)
+func (rg *registrar) list(ctx context.Context) ([]registration, map[clientUse]bool, error) {
+	recs, err := rg.store.List(ctx, vault.KindClient, vault.Local)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, nil, fmt.Errorf("list client registrations: %w", err)
 	}
-	used, err := e.clientsInUse(ctx)
+	used, err := rg.inUse(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -200,8 +209,8 @@ type Pruned struct {
 // Prune removes client registrations that no login uses, here and at their servers,
 // and pending logins that ran out.
 func (e *Engine) Prune(ctx context.Context) (Pruned, error) {
-	out := Pruned{Pending: e.sweepPending(ctx)}
-	all, used, err := e.registrations(ctx)
+	out := Pruned{Pending: e.pendings.sweep(ctx)}
+	all, used, err := e.clients.list(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -214,8 +223,8 @@ func (e *Engine) Prune(ctx context.Context) (Pruned, error) {
 			continue
 		}
 		out.Clients++
-		if err := e.deregister(ctx, &r); err != nil {
-			out.Problems = append(out.Problems, fmt.Errorf("%s: %w", hostOf(r.Issuer), err))
+		if err := e.clients.deregister(ctx, &r); err != nil {
+			out.Problems = append(out.Problems, fmt.Errorf("%s: %w", oauth.HostOf(r.Issuer), err))
 		}
 	}
 	return out, nil

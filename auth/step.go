@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -43,9 +44,14 @@ func stepKey(a Account) vault.Key {
 	return k
 }
 
-// loadStep returns what is remembered of the account; never nil without an error.
-func (e *Engine) loadStep(ctx context.Context, a Account) (*stepUp, error) {
-	rec, err := e.store.Get(ctx, stepKey(a))
+// stepUps remembers what servers want beyond what they were given.
+type stepUps struct {
+	*env
+}
+
+// load returns what is remembered of the account; never nil without an error.
+func (su *stepUps) load(ctx context.Context, a Account) (*stepUp, error) {
+	rec, err := su.store.Get(ctx, stepKey(a))
 	s := &stepUp{}
 	if errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrCorrupt) {
 		return s, nil
@@ -63,14 +69,14 @@ func (e *Engine) loadStep(ctx context.Context, a Account) (*stepUp, error) {
 	return s, nil
 }
 
-// saveStep keeps s. Losing a race is no harm: the other process remembers about the
+// save keeps s. Losing a race is no harm: the other process remembers about the
 // same.
-func (e *Engine) saveStep(ctx context.Context, a Account, s *stepUp) error {
+func (su *stepUps) save(ctx context.Context, a Account, s *stepUp) error {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	rec, err := e.store.Put(ctx, stepKey(a), data, s.version)
+	rec, err := su.store.Put(ctx, stepKey(a), data, s.version)
 	if errors.Is(err, vault.ErrConflict) {
 		return nil
 	}
@@ -80,22 +86,22 @@ func (e *Engine) saveStep(ctx context.Context, a Account, s *stepUp) error {
 	return err
 }
 
-// stepUp takes in that a token was too narrow and says what comes next: a login
+// request takes in that a token was too narrow and says what comes next: a login
 // that asks for the union of what was asked before and what is wanted now, or the
 // end of asking.
-func (e *Engine) stepUp(ctx context.Context, a Account, g *grant, c Challenge) error {
-	s, err := e.loadStep(ctx, a)
+func (su *stepUps) request(ctx context.Context, a Account, g *grant, c Challenge) error {
+	s, err := su.load(ctx, a)
 	if err != nil {
 		return err
 	}
 	op := c.Operation
 	if op == "" && g != nil {
-		op = e.tokens.operation(g.Access.Secret)
+		op = su.tokens.operation(g.Access.Secret)
 	}
 	var before []string
 	resource := ""
 	if g != nil {
-		before, resource = union(g.Requested, g.Scopes), g.Resource
+		before, resource = oauth.UnionScopes(g.Requested, g.Scopes), g.Resource
 		if g.Resource == "" {
 			resource = g.ServerURL
 		}
@@ -104,16 +110,16 @@ func (e *Engine) stepUp(ctx context.Context, a Account, g *grant, c Challenge) e
 	key := clip(resource + " " + op)
 	if s.Tries[key].Count >= maxStepUps {
 		return fmt.Errorf("%s: %w: it wants %s for %s although %d logins asked for more; ask its operator which permission is needed",
-			a, ErrStepUp, orNothing(clean(c.Scope, 200)), orNothing(clean(op, 100)), s.Tries[key].Count+1)
+			a, ErrStepUp, orNothing(oauth.Clean(c.Scope, 200)), orNothing(oauth.Clean(op, 100)), s.Tries[key].Count+1)
 	}
-	s.Open, s.Operation, s.Scopes = true, key, union(before, wanted)
-	if err := checkScopes(s.Scopes); err != nil {
+	s.Open, s.Operation, s.Scopes = true, key, oauth.UnionScopes(before, wanted)
+	if err := oauth.CheckScopes(s.Scopes); err != nil {
 		return fmt.Errorf("%s: %w: %w", a, ErrStepUp, err)
 	}
-	if err := e.saveStep(ctx, a, s); err != nil {
+	if err := su.save(ctx, a, s); err != nil {
 		return fmt.Errorf("remember what %s asked for: %w", a, err)
 	}
-	need := needsLogin(a, "the server wants more permission (%s)", orNothing(clean(strings.Join(missing(wanted, before), " "), 200)))
+	need := needsLogin(a, "the server wants more permission (%s)", orNothing(oauth.Clean(strings.Join(oauth.MissingScopes(wanted, before), " "), 200)))
 	need.Scopes = s.Scopes
 	return need
 }
@@ -125,8 +131,8 @@ func orNothing(s string) string {
 	return s
 }
 
-// countStep takes in that a login which answers a step-up begins.
-func (e *Engine) countStep(ctx context.Context, a Account, s *stepUp) error {
+// count takes in that a login which answers a step-up begins.
+func (su *stepUps) count(ctx context.Context, a Account, s *stepUp) error {
 	if !s.Open {
 		return nil
 	}
@@ -137,7 +143,7 @@ func (e *Engine) countStep(ctx context.Context, a Account, s *stepUp) error {
 	for len(s.Tries) > limit.StepUps {
 		s.forgetOldest()
 	}
-	if err := e.saveStep(ctx, a, s); err != nil {
+	if err := su.save(ctx, a, s); err != nil {
 		return fmt.Errorf("count the logins that %s asked for: %w", a, err)
 	}
 	return nil
@@ -154,15 +160,15 @@ func (s *stepUp) forgetOldest() {
 	delete(s.Tries, oldest)
 }
 
-// closeStep takes in that a login was finished. The tries stay: if it did not help,
+// close takes in that a login was finished. The tries stay: if it did not help,
 // the next refusal must find them.
-func (e *Engine) closeStep(ctx context.Context, a Account) {
-	s, err := e.loadStep(ctx, a)
+func (su *stepUps) close(ctx context.Context, a Account) {
+	s, err := su.load(ctx, a)
 	if err != nil || !s.Open {
 		return
 	}
 	s.Open, s.Scopes = false, nil
-	if err := e.saveStep(ctx, a, s); err != nil {
-		e.log.Warn("a finished request for more permission is still remembered", "account", a.String(), "error", err)
+	if err := su.save(ctx, a, s); err != nil {
+		su.log.Warn("a finished request for more permission is still remembered", "account", a.String(), "error", err)
 	}
 }

@@ -76,7 +76,7 @@ func suspended(t *testing.T, w *world, c *childProcess) string {
 	if err := c.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if g, err := w.e.loadGrant(t.Context(), w.a); err != nil || g == nil || g.Ended != nil {
+	if g, err := w.e.grants.load(t.Context(), w.a); err != nil || g == nil || g.Ended != nil {
 		t.Errorf("suspended at %q: the login is lost: %v", at, err)
 	}
 	return at

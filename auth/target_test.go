@@ -3,6 +3,7 @@ package auth
 import (
 	"testing"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -26,7 +27,7 @@ func TestInvalidTargetNeverDowngrades(t *testing.T) {
 			t.Errorf("a login asked for resource %q", e.Param("resource"))
 		}
 	}
-	w.srv.OAuth.Resource = resourceOmit
+	w.srv.OAuth.Resource = oauth.ResourceOmit
 	if _, err := w.tryLogin(nil); err != nil {
 		t.Fatalf("with oauth.resource omit: %v", err)
 	}
@@ -52,7 +53,7 @@ func TestUnrestrictedGrantIsNotUsed(t *testing.T) {
 	w.login()
 	w.edit(func(g *grant) { g.Resource = "" })
 	wantErr(t, w.call(t.Context()), ErrNeedsLogin, "not restricted to this server")
-	w.srv.OAuth.Resource = resourceOmit
+	w.srv.OAuth.Resource = oauth.ResourceOmit
 	w.mustCall()
 }
 
@@ -67,24 +68,5 @@ func TestUnrestrictedMachineGrantIsRenewed(t *testing.T) {
 	w.mustCall()
 	if g := w.grant(); g.Resource != mcpURL {
 		t.Errorf("the grant is for %q", g.Resource)
-	}
-}
-
-// A provider that is known not to take the parameter is only believed to be that of
-// the server where a person has registered a client for it: a hostile server may name
-// any authorization server.
-func TestQuirkNeedsConfiguredClient(t *testing.T) {
-	for _, tt := range []struct {
-		o    config.OAuth
-		want string
-	}{
-		{config.OAuth{}, mcpURL},
-		{config.OAuth{ClientID: "mine"}, ""},
-		{config.OAuth{ClientID: "mine", Resource: resourceExact}, mcpURL},
-	} {
-		p := &provider{server: mustURL(t, mcpURL), issuer: "https://accounts.google.com", meta: &serverMetadata{}}
-		if err := p.settle(tt.o); err != nil || p.resource != tt.want {
-			t.Errorf("%+v: resource %q, %v; want %q", tt.o, p.resource, err, tt.want)
-		}
 	}
 }

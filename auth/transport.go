@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -37,7 +38,7 @@ func (w *watcher) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return resp, err
 	}
-	w.e.nonces.set(req.URL, resp.Header.Get("DPoP-Nonce"))
+	w.e.nonces.Set(req.URL, resp.Header.Get("DPoP-Nonce"))
 	_, text, ok := strings.Cut(req.Header.Get("Authorization"), " ")
 	if !ok {
 		return resp, nil
@@ -45,10 +46,10 @@ func (w *watcher) RoundTrip(req *http.Request) (*http.Response, error) {
 	token := vault.NewSecret(text)
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		if !challengedWith(resp, "use_dpop_nonce") {
+		if !oauth.ChallengedWith(resp, "use_dpop_nonce") {
 			w.e.tokens.refused(token, "")
 		}
-	case resp.StatusCode >= 400 && challengedWith(resp, errInvalidToken):
+	case resp.StatusCode >= 400 && oauth.ChallengedWith(resp, oauth.CodeInvalidToken):
 		w.e.tokens.refused(token, "")
 	case resp.StatusCode == http.StatusForbidden:
 		w.e.tokens.tooNarrow(token, operationOf(req))
@@ -90,11 +91,11 @@ func operationOf(req *http.Request) string {
 		} `json:"params"`
 	}
 	_ = json.Unmarshal(raw, &m) // what cannot be read has no name
-	return clean(strings.TrimSpace(m.Method+" "+m.Params.Name+m.Params.URI), 200)
+	return oauth.Clean(strings.TrimSpace(m.Method+" "+m.Params.Name+m.Params.URI), 200)
 }
 
-// tokenBook remembers what became of the tokens that were used, by their hash.
-type tokenBook struct {
+// tokenLog remembers what became of the tokens that were used, by their hash.
+type tokenLog struct {
 	mu       sync.Mutex // guards everything below
 	by       map[[sha256.Size]byte]*tokenSeen
 	watching bool
@@ -112,7 +113,7 @@ type tokenSeen struct {
 const maxTokens = 4096
 
 // of returns the entry of a token, making one if add is set. It needs mu.
-func (b *tokenBook) of(token vault.Secret, add bool) *tokenSeen {
+func (b *tokenLog) of(token vault.Secret, add bool) *tokenSeen {
 	key := sha256.Sum256([]byte(token.Reveal()))
 	s := b.by[key]
 	if s == nil && add {
@@ -129,17 +130,17 @@ func (b *tokenBook) of(token vault.Secret, add bool) *tokenSeen {
 }
 
 // note changes the entry of a token.
-func (b *tokenBook) note(token vault.Secret, add bool, change func(*tokenSeen)) {
+func (b *tokenLog) note(token vault.Secret, add bool, change func(*tokenSeen)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(b.of(token, add))
 }
 
-func (b *tokenBook) handed(t vault.Secret) { b.note(t, true, func(s *tokenSeen) { s.handed = true }) }
+func (b *tokenLog) handed(t vault.Secret) { b.note(t, true, func(s *tokenSeen) { s.handed = true }) }
 
 // minted takes in a token that the authorization server has just issued, for a login
 // or in place of an older one.
-func (b *tokenBook) minted(t vault.Secret, renewed bool) {
+func (b *tokenLog) minted(t vault.Secret, renewed bool) {
 	b.note(t, true, func(s *tokenSeen) {
 		*s = tokenSeen{}
 		if renewed {
@@ -148,12 +149,12 @@ func (b *tokenBook) minted(t vault.Secret, renewed bool) {
 	})
 }
 
-func (b *tokenBook) accepted(t vault.Secret) {
+func (b *tokenLog) accepted(t vault.Secret) {
 	// A refusal stands: answers to older requests may come in after it.
 	b.note(t, false, func(s *tokenSeen) { s.good, s.hopeless = true, false })
 }
 
-func (b *tokenBook) refused(t vault.Secret, operation string) {
+func (b *tokenLog) refused(t vault.Secret, operation string) {
 	b.note(t, true, func(s *tokenSeen) {
 		s.bad, s.operation = true, operation
 		if !s.good && !s.renewed.IsZero() && time.Since(s.renewed) < young {
@@ -163,21 +164,21 @@ func (b *tokenBook) refused(t vault.Secret, operation string) {
 }
 
 // tooNarrow: the token itself is accepted, but not for this operation.
-func (b *tokenBook) tooNarrow(t vault.Secret, operation string) {
+func (b *tokenLog) tooNarrow(t vault.Secret, operation string) {
 	b.note(t, false, func(s *tokenSeen) { s.good, s.bad, s.operation = true, true, operation })
 }
 
-func (b *tokenBook) isRefused(t vault.Secret) (bad bool) {
+func (b *tokenLog) isRefused(t vault.Secret) (bad bool) {
 	b.note(t, false, func(s *tokenSeen) { bad = s.bad })
 	return bad
 }
 
-func (b *tokenBook) wasHanded(t vault.Secret) (handed bool) {
+func (b *tokenLog) wasHanded(t vault.Secret) (handed bool) {
 	b.note(t, false, func(s *tokenSeen) { handed = s.handed })
 	return handed
 }
 
-func (b *tokenBook) operation(t vault.Secret) (op string) {
+func (b *tokenLog) operation(t vault.Secret) (op string) {
 	b.note(t, false, func(s *tokenSeen) { op = s.operation })
 	return op
 }
@@ -185,7 +186,7 @@ func (b *tokenBook) operation(t vault.Secret) (op string) {
 // isHopeless reports whether a token that has just been renewed was refused before
 // it was ever accepted. When nobody watches, any refusal soon after counts. A token
 // that is old by now may be refused for its age.
-func (b *tokenBook) isHopeless(t vault.Secret) (hopeless bool) {
+func (b *tokenLog) isHopeless(t vault.Secret) (hopeless bool) {
 	b.note(t, false, func(s *tokenSeen) {
 		age := time.Since(s.renewed)
 		hopeless = s.hopeless && age < old || !b.watching && !s.renewed.IsZero() && age < young
@@ -193,13 +194,13 @@ func (b *tokenBook) isHopeless(t vault.Secret) (hopeless bool) {
 	return hopeless
 }
 
-func (b *tokenBook) watch() {
+func (b *tokenLog) watch() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watching = true
 }
 
-func (b *tokenBook) watched() bool {
+func (b *tokenLog) watched() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.watching

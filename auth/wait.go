@@ -118,27 +118,27 @@ const lookAgain = 5 * time.Second
 // with [ErrExpired] when its time is up, or when ctx ends. The login itself is not
 // affected by ctx.
 func (e *Engine) Wait(ctx context.Context, state string) (*Login, error) {
-	p, err := e.findPending(ctx, state)
+	p, err := e.pendings.find(ctx, state)
 	if err != nil {
-		if out, ok := e.waiting.ended(state); ok {
+		if out, ok := e.pendings.waiting.ended(state); ok {
 			return out.login, out.err
 		}
-		if begun := e.waiting.begunHere(state); begun != nil && errors.Is(err, ErrUnknownState) && !errors.Is(err, ErrExpired) {
-			if login, err, over := e.endedElsewhere(ctx, begun); over {
+		if begun := e.pendings.waiting.begunHere(state); begun != nil && errors.Is(err, ErrUnknownState) && !errors.Is(err, ErrExpired) {
+			if login, err, over := e.pendings.endedElsewhere(ctx, begun); over {
 				return login, err
 			}
 		}
 		return nil, err
 	}
-	return e.await(ctx, p)
+	return e.pendings.await(ctx, p)
 }
 
 // await is Wait for a login that was found.
-func (e *Engine) await(ctx context.Context, p *pending) (*Login, error) {
-	w := e.waiting.of(p.State.Reveal())
-	changed, stop := e.watchPending(ctx, p.State.Reveal())
+func (pl *pendingLogins) await(ctx context.Context, p *pending) (*Login, error) {
+	w := pl.waiting.of(p.State.Reveal())
+	changed, stop := pl.watch(ctx, p.State.Reveal())
 	defer stop()
-	if login, err, over := e.endedElsewhere(ctx, p); over { // before anybody watched
+	if login, err, over := pl.endedElsewhere(ctx, p); over { // before anybody watched
 		return login, err
 	}
 	end := time.NewTimer(time.Until(p.Expires))
@@ -151,22 +151,22 @@ func (e *Engine) await(ctx context.Context, p *pending) (*Login, error) {
 			return w.out.login, w.out.err
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-e.life.Done():
+		case <-pl.life.Done():
 			return nil, ErrClosed
 		case <-end.C:
 			return nil, p.tooLate()
 		case <-changed:
 		case <-look.C:
 		}
-		if login, err, over := e.endedElsewhere(ctx, p); over {
+		if login, err, over := pl.endedElsewhere(ctx, p); over {
 			return login, err
 		}
 	}
 }
 
 // endedElsewhere looks whether another process finished the login.
-func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error, bool) {
-	_, err := e.findPending(ctx, p.State.Reveal())
+func (pl *pendingLogins) endedElsewhere(ctx context.Context, p *pending) (*Login, error, bool) {
+	_, err := pl.find(ctx, p.State.Reveal())
 	switch {
 	case errors.Is(err, ErrExpired):
 		return nil, p.tooLate(), true
@@ -175,12 +175,12 @@ func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error,
 	}
 	// This process deletes the record a moment before it says how it ended.
 	select {
-	case <-e.waiting.of(p.State.Reveal()).done:
-		out, _ := e.waiting.ended(p.State.Reveal())
+	case <-pl.waiting.of(p.State.Reveal()).done:
+		out, _ := pl.waiting.ended(p.State.Reveal())
 		return out.login, out.err, true
 	case <-time.After(100 * time.Millisecond):
 	}
-	login, err := e.Obtained(ctx, p.view())
+	login, err := pl.obtained(ctx, p.view())
 	if err != nil {
 		return nil, nil, false
 	}
@@ -192,30 +192,34 @@ func (e *Engine) endedElsewhere(ctx context.Context, p *pending) (*Login, error,
 	default:
 		out.err = fmt.Errorf("login to %s: %w: it ended in another process", p.account(), ErrDenied)
 	}
-	e.waiting.finish(p.State.Reveal(), out) // for a browser that asks once more
+	pl.waiting.finish(p.State.Reveal(), out) // for a browser that asks once more
 	return out.login, out.err, true
 }
 
 // Obtained returns the login that an account has got since p began, in whichever
 // process, or nil. It asks the store, and not what was read of it a moment ago.
 func (e *Engine) Obtained(ctx context.Context, p *Pending) (*Login, error) {
+	return e.pendings.obtained(ctx, p)
+}
+
+func (pl *pendingLogins) obtained(ctx context.Context, p *Pending) (*Login, error) {
 	a := p.Account.normal()
-	g, err := e.loadGrant(ctx, a)
+	g, err := pl.grants.load(ctx, a)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, err
 	}
 	if err != nil || g == nil || g.Ended != nil || g.version == p.Had {
 		return nil, nil
 	}
-	e.grants.put(a, g) // what was remembered is older
+	pl.grants.cache.put(a, g) // what was remembered is older
 	return g.login(a), nil
 }
 
-// watchPending signals changes of a login's record. Changes are hints: without
+// watch signals changes of a login's record. Changes are hints: without
 // them Wait looks now and then.
-func (e *Engine) watchPending(ctx context.Context, state string) (<-chan struct{}, func()) {
+func (pl *pendingLogins) watch(ctx context.Context, state string) (<-chan struct{}, func()) {
 	changed := make(chan struct{}, 1)
-	sub, err := e.store.Watch(ctx)
+	sub, err := pl.store.Watch(ctx)
 	if err != nil {
 		return changed, func() {}
 	}

@@ -17,7 +17,8 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
-	"github.com/usher-mcp/usher/auth/courier"
+	"github.com/usher-mcp/usher/auth/forward"
+	"github.com/usher-mcp/usher/auth/loopback"
 )
 
 // courierGoodbye is how long the far side has to end after the line was closed.
@@ -66,27 +67,29 @@ func (a *factory) courierNear(ctx context.Context, o loginOptions, mode bulk.Mod
 		return err
 	}
 	defer line.close()
-	near := courier.NewNear(line.out, line.in, func(text string) { a.note("%s", text) })
+	near := forward.NewLocal(line.out, line.in, func(text string) { a.note("%s", text) })
 	hello, err := near.Hello(Version().Number)
 	if err != nil {
 		return line.explain(wait, err)
 	}
-	catcher := auth.NewCatcher(near.Answer)
-	defer func() { _ = catcher.Close() }() // the pages have been shown
-	redirects, err := a.catchAt(catcher, hello.Redirects)
+	callbacks := loopback.NewListener(func(ctx context.Context, cb auth.Callback) loopback.Outcome {
+		return auth.CallbackOutcome(near.Answer(ctx, cb))
+	})
+	defer func() { _ = callbacks.Close() }() // the pages have been shown
+	redirects, err := a.listenAt(callbacks, hello.Redirects)
 	if err != nil {
 		return err
 	}
-	order := courier.Order{Usher: Version().Number, Mode: mode, Accounts: o.accounts, Scopes: o.scopes, Redirects: redirects}
+	order := forward.Order{Usher: Version().Number, Mode: mode, Accounts: o.accounts, Scopes: o.scopes, Redirects: redirects}
 	if err := near.Order(order); err != nil {
 		return line.explain(wait, err)
 	}
 	return a.carry(wait, stop, o, line, near, hello.Host)
 }
 
-// catchAt listens where the far side would like answers to be taken, as far as that
+// listenAt listens where the far side would like answers to be taken, as far as that
 // is possible here.
-func (a *factory) catchAt(c *auth.Catcher, wanted []string) ([]string, error) {
+func (a *factory) listenAt(c *loopback.Listener, wanted []string) ([]string, error) {
 	first := ""
 	if len(wanted) > 0 {
 		first, wanted = wanted[0], wanted[1:]
@@ -107,7 +110,7 @@ func (a *factory) catchAt(c *auth.Catcher, wanted []string) ([]string, error) {
 }
 
 // carry shows the logins and brings the answers over until all have ended.
-func (a *factory) carry(ctx context.Context, stop func(), o loginOptions, line *courierLine, near *courier.Near, where string) error {
+func (a *factory) carry(ctx context.Context, stop func(), o loginOptions, line *courierLine, near *forward.Local, where string) error {
 	show := a.newBoard(near, o.json, stop)
 	defer show.close()
 	page := &consents{a: a, d: near, o: o}
@@ -231,7 +234,7 @@ func (l *courierLine) close() {
 
 // explain says why a line broke.
 func (l *courierLine) explain(ctx context.Context, err error) error {
-	var fault *courier.Fault
+	var fault *forward.Fault
 	broke := errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed)
 	if errors.As(err, &fault) || !broke {
 		return fmt.Errorf("--courier %s: %w", strings.Join(l.words, " "), err)

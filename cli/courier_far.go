@@ -11,7 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
-	"github.com/usher-mcp/usher/auth/courier"
+	"github.com/usher-mcp/usher/auth/forward"
 	"github.com/usher-mcp/usher/internal/app"
 )
 
@@ -25,12 +25,12 @@ func (a *factory) courierFar(ctx context.Context) error {
 	defer signal.Stop(pipe)
 	h, err := a.open(ctx)
 	if err != nil {
-		courier.Refuse(a.io.Out, err)
+		forward.Refuse(a.io.Out, err)
 		return &silent{exitError} // the other side tells the person
 	}
-	far := courier.Far{
-		Hello: courier.Hello{Usher: Version().Number, Host: hostName(), Redirects: courierRedirects(ctx, h)},
-		Begin: func(ctx context.Context, o courier.Order) (*bulk.Driver, []bulk.Target, error) {
+	far := forward.Remote{
+		Hello: forward.Hello{Usher: Version().Number, Host: hostName(), Redirects: courierRedirects(ctx, h)},
+		Begin: func(ctx context.Context, o forward.Order) (*bulk.Driver, []bulk.Target, error) {
 			targets, err := h.LoginTargets(ctx, o.Accounts)
 			if err != nil {
 				return nil, nil, err
@@ -44,7 +44,7 @@ func (a *factory) courierFar(ctx context.Context) error {
 	}
 	err = far.Serve(ctx, a.io.In, a.io.Out)
 	switch {
-	case errors.Is(err, courier.ErrLeft):
+	case errors.Is(err, forward.ErrDisconnected):
 		return &silent{exitWaiting}
 	case err != nil:
 		return &silent{exitError} // the other side was told

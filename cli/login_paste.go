@@ -12,6 +12,7 @@ import (
 	"rsc.io/qr"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 )
 
@@ -67,7 +68,7 @@ func (a *factory) loginPaste(ctx context.Context, e *auth.Engine, o loginOptions
 // pasteTo finishes a login of the account with a pasted answer: the one that is shown,
 // or another that waits, if the answer names it.
 func pasteTo(ctx context.Context, e *auth.Engine, p *auth.Pending, line string) (*auth.Login, error) {
-	got, err := auth.ParsePaste(line)
+	got, err := oauth.ParsePaste(line)
 	if err != nil {
 		return nil, err
 	}

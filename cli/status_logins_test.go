@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
@@ -100,7 +101,7 @@ func TestStatusShowsLogins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cb, err := auth.ReadCallback(back.Query())
+	cb, err := oauth.ReadCallback(back.Query())
 	if err == nil {
 		_, err = h.Auth().Complete(t.Context(), cb)
 	}
@@ -158,7 +159,7 @@ func TestDoctorLooksAtTheLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cb, err := auth.ReadCallback(back.Query())
+	cb, err := oauth.ReadCallback(back.Query())
 	if err == nil {
 		_, err = h.Auth().Complete(t.Context(), cb)
 	}

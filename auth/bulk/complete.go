@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -37,7 +38,7 @@ func (d *Driver) Answer(ctx context.Context, cb auth.Callback) (*auth.Login, err
 // login that waits. Text that fits no login leaves all as they were
 // (auth.ErrBadPaste).
 func (d *Driver) Paste(ctx context.Context, state, text string) (*auth.Login, error) {
-	got, err := auth.ParsePaste(text)
+	got, err := oauth.ParsePaste(text)
 	if err != nil {
 		return nil, err
 	}

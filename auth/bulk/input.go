@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/limit"
 )
 
@@ -143,7 +144,7 @@ type line struct {
 // shown of it.
 func (in *Input) apply(ctx context.Context, text string) (server string, secrets []string, err error) {
 	if !strings.HasPrefix(text, "{") {
-		got, err := auth.ParsePaste(text)
+		got, err := oauth.ParsePaste(text)
 		if err != nil {
 			return "", nil, err
 		}
@@ -179,7 +180,7 @@ func (l line) callback() (auth.Callback, error) {
 	if l.State == "" || (l.Code == "") == (l.Error == "") {
 		return auth.Callback{}, fmt.Errorf("%w: it must have a state, and a code or an error", ErrBadInput)
 	}
-	return auth.ReadCallback(q)
+	return oauth.ReadCallback(q)
 }
 
 func accountOf(l *auth.Login) string {

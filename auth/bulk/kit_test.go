@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 )
@@ -141,7 +142,7 @@ func (s *scripted) finish(l *scriptedLogin, err error) {
 }
 
 func (s *scripted) Paste(ctx context.Context, state, text string) (*auth.Login, error) {
-	got, err := auth.ParsePaste(text)
+	got, err := oauth.ParsePaste(text)
 	if err != nil {
 		return nil, err
 	}

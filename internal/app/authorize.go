@@ -38,7 +38,7 @@ func (a *authorizer) Refused(ctx context.Context, k host.Key, srv config.Server,
 // recallLogin reads the login of a key, where its server may want one.
 func (h *App) recallLogin(ctx context.Context, k host.Key) {
 	if srv, ok := h.hosted.Server(k.Server); ok && srv.Transport != config.TransportStdio {
-		h.engine.Recall(ctx, account(k))
+		_ = h.engine.Has(ctx, account(k)) // read now, so that the first request need not
 	}
 }
 

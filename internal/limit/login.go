@@ -108,7 +108,7 @@ func pendingRows() []Row {
 		},
 		{
 			Name: "IssuedTokenBytes", Who: "authorization server", What: "size of issued tokens, and of a registered client", Value: IssuedTokenBytes, Unit: "bytes",
-			Then: "they are refused; other members of the answer are not kept", Test: "auth.TestTokensTooLarge",
+			Then: "they are refused; other members of the answer are not kept", Test: "auth/oauth.TestTokensTooLarge",
 		},
 		{
 			Name: "Registrations", Who: "authorization server", What: "client registrations", Value: Registrations,
@@ -170,35 +170,35 @@ func forwardRows() []Row {
 	return []Row{
 		{
 			Name: "ForwardMessageBytes", Who: "server", What: "size of one message of callback forwarding (`login --courier`)", Value: ForwardMessageBytes, Unit: "bytes",
-			Then: "forwarding ends with an error", Test: "auth/courier.TestHostileRemote",
+			Then: "forwarding ends with an error", Test: "auth/forward.TestHostileRemote",
 		},
 		{
 			Name: "ForwardBytes", Who: "server", What: "everything one side of callback forwarding sends", Value: ForwardBytes, Unit: "bytes",
-			Then: "forwarding ends with an error", Test: "auth/courier.TestHostileRemote",
+			Then: "forwarding ends with an error", Test: "auth/forward.TestHostileRemote",
 		},
 		{
 			Name: "ForwardMessages", Who: "server", What: "messages of one side of callback forwarding", Value: ForwardMessages,
-			Then: "forwarding ends with an error", Test: "auth/courier.TestHostileRemote",
+			Then: "forwarding ends with an error", Test: "auth/forward.TestHostileRemote",
 		},
 		{
 			Name: "ForwardAccounts", Who: "server", What: "accounts that the remote side of callback forwarding tells of", Value: ForwardAccounts,
-			Then: "forwarding ends with an error", Test: "auth/courier.TestHostileRemote",
+			Then: "forwarding ends with an error", Test: "auth/forward.TestHostileRemote",
 		},
 		{
 			Name: "ForwardStates", Who: "server", What: "logins that the remote side of callback forwarding begins", Value: ForwardStates,
-			Then: "forwarding ends with an error", Test: "auth/courier.TestHostileRemote",
+			Then: "forwarding ends with an error", Test: "auth/forward.TestHostileRemote",
 		},
 		{
 			Name: "ForwardNoise", Who: "server", What: "other lines of the remote side that are shown", Value: ForwardNoise,
-			Then: "further lines are not shown", Test: "auth/courier.TestHostileRemote",
+			Then: "further lines are not shown", Test: "auth/forward.TestHostileRemote",
 		},
 		{
 			Name: "ForwardWaiting", Who: "browser", What: "requests that wait for the verdict on one forwarded login", Value: ForwardWaiting,
-			Then: "the browser gets a page that asks to try again", Test: "auth/courier.TestWaitingBrowsers",
+			Then: "the browser gets a page that asks to try again", Test: "auth/forward.TestWaitingBrowsers",
 		},
 		{
 			Name: "ForwardAnswers", Who: "browser", What: "forwarded answers that are exchanged for tokens at once", Value: ForwardAnswers,
-			Then: "further answers wait, unread", Test: "auth/courier.TestAnswersAreBounded",
+			Then: "further answers wait, unread", Test: "auth/forward.TestAnswersAreBounded",
 		},
 	}
 }

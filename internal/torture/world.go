@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -133,7 +134,7 @@ func (w *world) login(ctx context.Context, a auth.Account) error {
 	if err != nil {
 		return err
 	}
-	cb, err := auth.ReadCallback(back.Query())
+	cb, err := oauth.ReadCallback(back.Query())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
@@ -78,7 +79,7 @@ func (w *world) answer(pending *auth.Pending, b *browser) auth.Callback {
 	if away == nil || !strings.HasPrefix(away.String(), pending.RedirectURI+"?") {
 		w.t.Fatalf("the pages lead to %v, want %s; the last page: %s", away, pending.RedirectURI, page)
 	}
-	cb, err := auth.ReadCallback(away.Query())
+	cb, err := oauth.ReadCallback(away.Query())
 	if err != nil {
 		w.t.Fatal(err)
 	}
