@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/app"
-	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // examineSelf looks at what all servers share: files, settings, running ushers.
@@ -308,7 +308,7 @@ func (x *examiner) pins(ctx context.Context, srv config.Server, d *diagnosis) bo
 			continue
 		}
 		pinned++
-		if p.State == policy.PinChanged {
+		if p.State == pins.StateChanged {
 			changed++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // accountID is an authorization context at a server.
@@ -28,7 +29,7 @@ type accountState struct {
 	id    accountID
 
 	turn chan struct{} // holds a token while nobody builds tools; the rest is the builder's
-	pins []byte        // the record as last read
+	pins pins.Observer
 }
 
 // serverState is shared by all who use a server.
@@ -55,7 +56,15 @@ func (g *Gate) account(k Key) *accountState {
 	if sc := g.accounts.find(k); sc != nil {
 		return sc
 	}
-	return g.accounts.add(k, g.dial)
+	return g.accounts.add(k, g)
+}
+
+// observer compares the lists of an account with its pins.
+func (g *Gate) observer(id accountID) pins.Observer {
+	return pins.Observer{
+		Records: g.store, Lock: g.opt.Lock, Log: g.opt.Log,
+		Principal: id.principal, Server: id.server, Account: id.account,
+	}
 }
 
 // line returns the way to the server of a key.
@@ -77,7 +86,7 @@ func (s *accounts) find(k Key) *accountState {
 	return s.all[s.id(k)]
 }
 
-func (s *accounts) add(k Key, dial func(Key) line) *accountState {
+func (s *accounts) add(k Key, g *Gate) *accountState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.id(k)
@@ -94,7 +103,8 @@ func (s *accounts) add(k Key, dial func(Key) line) *accountState {
 	}
 	sc := &accountState{
 		id: id, server: state, turn: make(chan struct{}, 1),
-		line: dial(Key{Principal: id.principal, Server: id.server, Account: id.account}),
+		line: g.dial(Key{Principal: id.principal, Server: id.server, Account: id.account}),
+		pins: g.observer(id),
 	}
 	sc.turn <- struct{}{}
 	s.all[id] = sc

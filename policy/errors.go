@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/usher-mcp/usher/config"
@@ -128,7 +129,7 @@ func (e *ChangedError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("%s is blocked: %s", target, e.Reason)
 	}
-	return fmt.Sprintf("%s is blocked: its definition is not the one that was pinned (%s); usher pins accept %[1]s", target, list(e.Fields))
+	return fmt.Sprintf("%s is blocked: its definition is not the one that was pinned (%s); usher pins accept %[1]s", target, strings.Join(e.Fields, ", "))
 }
 
 // Is makes errors.Is(err, ErrSchemaChanged) hold.
@@ -188,18 +189,4 @@ func Short(d time.Duration) string {
 		s = s[:len(s)-2]
 	}
 	return s
-}
-
-func list(fields []string) string {
-	switch len(fields) {
-	case 0:
-		return "it reads differently"
-	case 1:
-		return fields[0]
-	}
-	out := fields[0]
-	for _, f := range fields[1:] {
-		out += ", " + f
-	}
-	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/policy/pins"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -33,7 +34,7 @@ type Options struct {
 	Hook Hook
 	// Lock stands in for the pins of servers that have none yet. Default: the
 	// first list of a server is believed.
-	Lock *Lock
+	Lock *pins.Lock
 	// CacheBytes bounds all cached results together. Default [DefaultCache].
 	CacheBytes int64
 	// Accounts knows which named accounts exist. Nil: every name does.
@@ -46,7 +47,7 @@ type Options struct {
 	OnCall func(Finished)
 	// OnNote hears once of each tool that is new, changed, renamed or gone. It
 	// must not block. Default: they are logged only.
-	OnNote func(Key, Note)
+	OnNote func(Key, pins.Note)
 	// Tracer makes a span of every answer from the cache; requests to servers have
 	// theirs in upstream. Nil: none.
 	Tracer trace.Tracer
@@ -298,5 +299,5 @@ func (g *Gate) CacheEntries(server string) int { return g.cache.entries(server) 
 // together, then those of the servers that were called.
 func (g *Gate) Budgets() []BudgetStatus { return g.budgets.status() }
 
-// Pins is the view on what is pinned for a principal.
-func (g *Gate) Pins(principal string) *Pins { return NewPins(g.store, principal) }
+// Pins returns the pins of a principal.
+func (g *Gate) Pins(principal string) *pins.Store { return pins.NewStore(g.store, principal) }

@@ -55,7 +55,8 @@ var rooms = map[string]rule{
 	"auth/bulk":          {ours: []string{"config", "vault", "auth"}},
 	"auth/courier":       {ours: []string{"vault", "auth", "auth/bulk"}},
 	"host":               {ours: []string{"config", "upstream"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},
-	"policy":             {ours: []string{"config", "host", "vault"}},
+	"policy":             {ours: []string{"config", "host", "vault", "policy/pins"}},
+	"policy/pins":        {ours: []string{"config", "vault"}},
 	"surface":            {ours: []string{"policy", "auth"}},
 	"gateway":            {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
 	"console":            {ours: []string{"surface", "auth", "auth/bulk"}},
@@ -68,7 +69,7 @@ var rooms = map[string]rule{
 		"go.opentelemetry.io/otel",
 	}},
 	"internal/app": {ours: []string{
-		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
+		"config", "process", "upstream", "host", "policy", "policy/pins", "surface", "gateway", "console",
 		"auth", "auth/bulk", "vault", "vault/sqlstore", "control", "internal/person",
 	}},
 	"usher":         {ours: []string{"*"}},

@@ -1,4 +1,4 @@
-package policy
+package pins
 
 import (
 	"bytes"
@@ -14,11 +14,11 @@ import (
 	"github.com/usher-mcp/usher/internal/limit"
 )
 
-// pinRecord is what is kept about the tools of one server (and account): one
+// record is what is kept about the tools of one server (and account): one
 // record, so that a list of tools costs one write at most. It is stored as a line
 // of JSON with the hashes, which is all that is mostly needed, and the definitions
 // one after the other behind it.
-type pinRecord struct {
+type record struct {
 	Version int             `json:"version"`
 	Tools   map[string]*pin `json:"tools"`
 }
@@ -55,8 +55,8 @@ const (
 	maxPinnedText = 10 << 20 // of one record
 )
 
-func decodePins(data []byte) (*pinRecord, error) {
-	rec := &pinRecord{Version: pinVersion, Tools: map[string]*pin{}}
+func decode(data []byte) (*record, error) {
+	rec := &record{Version: pinVersion, Tools: map[string]*pin{}}
 	if data == nil {
 		return rec, nil
 	}
@@ -79,7 +79,7 @@ func decodePins(data []byte) (*pinRecord, error) {
 }
 
 // texts yields everything that may have a definition, in the order of the body.
-func (r *pinRecord) texts() iter.Seq2[string, *seen] {
+func (r *record) texts() iter.Seq2[string, *seen] {
 	return func(yield func(string, *seen) bool) {
 		for _, name := range slices.Sorted(maps.Keys(r.Tools)) {
 			p := r.Tools[name]
@@ -94,7 +94,7 @@ func (r *pinRecord) texts() iter.Seq2[string, *seen] {
 	}
 }
 
-func (r *pinRecord) encode() ([]byte, error) {
+func (r *record) encode() ([]byte, error) {
 	total := 0
 	for _, s := range r.texts() {
 		total += len(s.Definition)
@@ -114,14 +114,15 @@ func (r *pinRecord) encode() ([]byte, error) {
 	return append(append(head, '\n'), body...), nil
 }
 
-// finding is what observing says about one tool.
-type finding struct {
-	changed []string // members that differ from the pin; nil when it is the same
-	reason  string   // why it cannot be pinned
-	hidden  []string // members with invisible text
+// Observation is how one listed tool compares with its pin.
+type Observation struct {
+	Changed []string // members that differ from the pin; nil when it is the same
+	Reason  string   // why it cannot be pinned
+	Hidden  []string // members with invisible text
 }
 
-func (f *finding) blocks() bool { return f.changed != nil || f.reason != "" }
+// Blocks reports whether the tool is not the one that was pinned.
+func (f *Observation) Blocks() bool { return f.Changed != nil || f.Reason != "" }
 
 // Note is something about a server's tools that a person should hear of once.
 type Note struct {
@@ -142,12 +143,12 @@ const (
 // observe compares a list of tools with the pins, pins what is new, and notes
 // what changed. It says whether the record has to be written. It ends early with ctx,
 // and the record must not be written then.
-func (r *pinRecord) observe(ctx context.Context, tools []definition, now time.Time) (found map[string]*finding, notes []Note, write bool, err error) {
+func (r *record) observe(ctx context.Context, tools []Definition, now time.Time) (found map[string]*Observation, notes []Note, write bool, err error) {
 	first := len(r.Tools) == 0
-	found = make(map[string]*finding, len(tools))
+	found = make(map[string]*Observation, len(tools))
 	here := make(map[string]bool, len(tools))
 	for i := range tools {
-		here[tools[i].name] = true
+		here[tools[i].Name] = true
 	}
 	left := r.left(here)
 	for i := range tools {
@@ -155,15 +156,15 @@ func (r *pinRecord) observe(ctx context.Context, tools []definition, now time.Ti
 			return nil, nil, false, context.Cause(ctx)
 		}
 		d := &tools[i]
-		if d.name == "" {
+		if d.Name == "" {
 			continue // it cannot be called
 		}
-		f := found[d.name]
+		f := found[d.Name]
 		if f == nil {
-			f = &finding{hidden: Hidden(d.raw)}
-			found[d.name] = f
+			f = &Observation{Hidden: Hidden(d.Raw)}
+			found[d.Name] = f
 		}
-		p := r.Tools[d.name]
+		p := r.Tools[d.Name]
 		if p == nil {
 			p = r.pinNew(d, f, left, first, now)
 			if p == nil {
@@ -171,17 +172,17 @@ func (r *pinRecord) observe(ctx context.Context, tools []definition, now time.Ti
 			}
 			write = true
 			if !first {
-				notes = append(notes, Note{Tool: d.name, Kind: noteOfNew(p), From: p.From})
+				notes = append(notes, Note{Tool: d.Name, Kind: noteOfNew(p), From: p.From})
 			}
 			continue
 		}
 		if p.Gone != nil {
 			p.Gone, write = nil, true
-			notes = append(notes, Note{Tool: d.name, Kind: NoteBack})
+			notes = append(notes, Note{Tool: d.Name, Kind: NoteBack})
 		}
 		if r.compare(p, d, f, now) {
 			write = true
-			notes = append(notes, Note{Tool: d.name, Kind: NoteChanged})
+			notes = append(notes, Note{Tool: d.Name, Kind: NoteChanged})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Tools)) {
@@ -190,7 +191,7 @@ func (r *pinRecord) observe(ctx context.Context, tools []definition, now time.Ti
 			p.Gone, write = &now, true
 			notes = append(notes, Note{Tool: name, Kind: NoteRemoved})
 		}
-		if f := found[name]; f != nil && !f.blocks() && p.Pending != nil {
+		if f := found[name]; f != nil && !f.Blocks() && p.Pending != nil {
 			p.Pending, write = nil, true // it is again what was pinned
 		}
 	}
@@ -207,23 +208,23 @@ func noteOfNew(p *pin) string {
 // pinNew pins a tool that was never seen. One without a canonical form cannot be
 // pinned: two readers would not agree on what it says.
 // left has the names that earlier tools had, by what they were but for the name.
-func (r *pinRecord) pinNew(d *definition, f *finding, left map[string]string, first bool, now time.Time) *pin {
+func (r *record) pinNew(d *Definition, f *Observation, left map[string]string, first bool, now time.Time) *pin {
 	if d.canonicalize(); d.err != nil {
-		f.reason = "its definition can be read in more than one way: " + d.err.Error()
+		f.Reason = "its definition can be read in more than one way: " + d.err.Error()
 		return nil
 	}
 	if len(r.Tools) >= limit.PinnedTools {
-		f.reason = fmt.Sprintf("the server has had %d other tools, and no more are pinned", len(r.Tools))
+		f.Reason = fmt.Sprintf("the server has had %d other tools, and no more are pinned", len(r.Tools))
 		return nil
 	}
 	p := &pin{seen: d.seen(now), First: now, New: !first, From: left[d.bare]}
-	r.Tools[d.name] = p
+	r.Tools[d.Name] = p
 	return p
 }
 
 // left returns the first name, of tools that are not here, for each definition
 // without its name.
-func (r *pinRecord) left(here map[string]bool) map[string]string {
+func (r *record) left(here map[string]bool) map[string]string {
 	out := map[string]string{}
 	for name, p := range r.Tools {
 		if old, ok := out[p.Bare]; !here[name] && (!ok || name < old) {
@@ -233,7 +234,7 @@ func (r *pinRecord) left(here map[string]bool) map[string]string {
 	return out
 }
 
-func (d *definition) seen(now time.Time) seen {
+func (d *Definition) seen(now time.Time) seen {
 	s := seen{Hash: d.hash, Bare: d.bare, Raw: d.sum, At: now}
 	if len(d.form) <= maxKept {
 		s.Definition = d.form
@@ -242,18 +243,18 @@ func (d *definition) seen(now time.Time) seen {
 }
 
 // compare fills f and reports whether the change is news.
-func (r *pinRecord) compare(p *pin, d *definition, f *finding, now time.Time) bool {
+func (r *record) compare(p *pin, d *Definition, f *Observation, now time.Time) bool {
 	if p.Raw == d.sum {
 		return false
 	}
 	if d.canonicalize(); d.err != nil {
-		f.reason = "its definition can be read in more than one way: " + d.err.Error()
+		f.Reason = "its definition can be read in more than one way: " + d.err.Error()
 		return false
 	}
 	if p.Hash == d.hash {
 		return false
 	}
-	f.changed = changedMembers(p.Definition, d.form)
+	f.Changed = changedMembers(p.Definition, d.form)
 	if p.Pending != nil && p.Pending.Hash == d.hash {
 		return false
 	}
@@ -312,11 +313,13 @@ func (p *pin) accept() bool {
 	return true
 }
 
-// startFrom takes over the pins of the tools in set, and reports whether there were
-// any.
-func (r *pinRecord) startFrom(base *pinRecord, set *toolset) bool {
-	for name, p := range base.Tools {
-		if set.named[name] == nil || r.Tools[name] != nil {
+// startFrom takes over the pins of the listed tools from base, and reports whether
+// there were any.
+func (r *record) startFrom(base *record, tools []Definition) bool {
+	for i := range tools {
+		name := tools[i].Name
+		p := base.Tools[name]
+		if p == nil || r.Tools[name] != nil {
 			continue
 		}
 		own := *p

@@ -1,4 +1,4 @@
-package policy
+package pins
 
 import (
 	"context"
@@ -9,30 +9,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
 )
 
-// Pins is the view of a person, or of a command, on what is pinned. It needs a
-// store and no connection: a changed definition is kept beside its pin until it
-// is accepted. In what follows a server is a name, or name@account.
-type Pins struct {
-	store     vault.Records
+// Store lists, compares, accepts and removes the pins of one principal. It needs no
+// connection: a changed definition is kept beside its pin until it is accepted. A
+// server is a name, or name@account.
+type Store struct {
+	records   vault.Records
 	principal string
 }
 
-// NewPins returns the pins of principal, [vault.Local] when empty.
-func NewPins(store vault.Records, principal string) *Pins {
+// NewStore returns the pins of principal, of [vault.Local] when empty.
+func NewStore(records vault.Records, principal string) *Store {
 	if principal == "" {
 		principal = vault.Local
 	}
-	return &Pins{store: store, principal: principal}
+	return &Store{records: records, principal: principal}
 }
 
 // Pinned is one tool and how it stands to its pin.
 type Pinned struct {
 	Server string
 	Tool   string
-	// State is one of the Pin constants.
+	// State is one of the State constants.
 	State string
 	// Hash is the pinned one, in hex.
 	Hash string
@@ -49,16 +50,16 @@ type Pinned struct {
 
 // How a tool stands to its pin.
 const (
-	PinSame    = "same"
-	PinChanged = "changed"
-	PinNew     = "new"
-	PinRenamed = "renamed"
-	PinRemoved = "removed"
+	StateSame    = "same"
+	StateChanged = "changed"
+	StateNew     = "new"
+	StateRenamed = "renamed"
+	StateRemoved = "removed"
 )
 
 // List returns everything that is pinned, by server and tool.
-func (p *Pins) List(ctx context.Context) ([]Pinned, error) {
-	recs, err := p.records(ctx)
+func (p *Store) List(ctx context.Context) ([]Pinned, error) {
+	recs, err := p.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,19 +74,19 @@ func (p *Pins) List(ctx context.Context) ([]Pinned, error) {
 }
 
 func (p *pin) pinned(server, tool string) Pinned {
-	out := Pinned{Server: server, Tool: tool, State: PinSame, Hash: p.Hash, From: p.From, First: p.First, At: p.At}
+	out := Pinned{Server: server, Tool: tool, State: StateSame, Hash: p.Hash, From: p.From, First: p.First, At: p.At}
 	current := p.Definition
 	switch {
 	case p.Pending != nil:
-		out.State, out.At = PinChanged, p.Pending.At
+		out.State, out.At = StateChanged, p.Pending.At
 		out.Fields = changedMembers(p.Definition, p.Pending.Definition)
 		current = p.Pending.Definition
 	case p.Gone != nil:
-		out.State, out.At = PinRemoved, *p.Gone
+		out.State, out.At = StateRemoved, *p.Gone
 	case p.From != "":
-		out.State = PinRenamed
+		out.State = StateRenamed
 	case p.New:
-		out.State = PinNew
+		out.State = StateNew
 	}
 	out.Hidden = Hidden(current)
 	return out
@@ -110,7 +111,7 @@ type Diff struct {
 // String shows the diff, one change after the other.
 func (d Diff) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", targetName(d.Server, "", d.Tool))
+	fmt.Fprintf(&b, "%s\n", toolName(d.Server, d.Tool))
 	if d.Incomplete {
 		b.WriteString("  the definition differs, but is too large to have been kept\n")
 	}
@@ -125,14 +126,14 @@ func (d Diff) String() string {
 
 // Diff compares a tool with its pin. The error is [ErrNotPinned] for a tool that
 // was never seen.
-func (p *Pins) Diff(ctx context.Context, server, tool string) (Diff, error) {
+func (p *Store) Diff(ctx context.Context, server, tool string) (Diff, error) {
 	rec, err := p.load(ctx, server)
 	if err != nil {
 		return Diff{}, err
 	}
 	pin := rec.Tools[tool]
 	if pin == nil {
-		return Diff{}, fmt.Errorf("%s: %w", targetName(server, "", tool), ErrNotPinned)
+		return Diff{}, fmt.Errorf("%s: %w", toolName(server, tool), ErrNotPinned)
 	}
 	d := Diff{Server: server, Tool: tool}
 	if pin.Pending == nil {
@@ -148,19 +149,39 @@ func (p *Pins) Diff(ctx context.Context, server, tool string) (Diff, error) {
 	return d, nil
 }
 
-func (p *Pins) load(ctx context.Context, server string) (*pinRecord, error) {
-	rec, err := p.store.Get(ctx, p.key(server))
+func (p *Store) load(ctx context.Context, server string) (*record, error) {
+	rec, err := p.records.Get(ctx, p.key(server))
 	if errors.Is(err, vault.ErrNotFound) {
-		return nil, fmt.Errorf("%s: %w", targetName(server, "", ""), ErrNotPinned)
+		return nil, fmt.Errorf("%s: %w", toolName(server, ""), ErrNotPinned)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pins of %s: %w", server, err)
 	}
-	return decodePins(rec.Data)
+	return decode(rec.Data)
 }
 
-func (p *Pins) key(server string) vault.Key {
+func (p *Store) key(server string) vault.Key {
 	return vault.Key{Kind: vault.KindPin, Principal: p.principal, Name: server}
+}
+
+// ChangedAgainError means that the server changed a tool again after a person looked
+// at the change that they accept.
+type ChangedAgainError struct {
+	Server string // or server@account
+	Tool   string
+}
+
+func (e *ChangedAgainError) Error() string {
+	return toolName(e.Server, e.Tool) + " changed again since it was looked at"
+}
+
+// toolName is how people and commands name a tool: server/tool. Without a tool it is
+// the server.
+func toolName(server, tool string) string {
+	if tool != "" {
+		server += "/" + tool
+	}
+	return config.Unquoted(server)
 }
 
 // errNothing ends an update that has nothing to write.
@@ -170,16 +191,16 @@ var errNothing = errors.New("nothing to write")
 // the server when tool is empty, and returns the tools concerned. With a hash
 // (from [Diff]) it accepts that definition only: a server may have changed it
 // again after a person looked. Running processes notice at the next call.
-func (p *Pins) Accept(ctx context.Context, server, tool, hash string) ([]string, error) {
+func (p *Store) Accept(ctx context.Context, server, tool, hash string) ([]string, error) {
 	var accepted []string
-	_, err := vault.Update(ctx, p.store, p.key(server), func(old []byte) ([]byte, error) {
+	_, err := vault.Update(ctx, p.records, p.key(server), func(old []byte) ([]byte, error) {
 		accepted = nil
-		rec, err := decodePins(old)
+		rec, err := decode(old)
 		if err != nil {
 			return nil, err
 		}
 		if tool != "" && rec.Tools[tool] == nil || old == nil {
-			return nil, fmt.Errorf("%s: %w", targetName(server, "", tool), ErrNotPinned)
+			return nil, fmt.Errorf("%s: %w", toolName(server, tool), ErrNotPinned)
 		}
 		for _, name := range slices.Sorted(maps.Keys(rec.Tools)) {
 			pin := rec.Tools[name]
@@ -187,7 +208,7 @@ func (p *Pins) Accept(ctx context.Context, server, tool, hash string) ([]string,
 				continue
 			}
 			if hash != "" && pin.Pending != nil && pin.Pending.Hash != hash {
-				return nil, fmt.Errorf("%s changed again since it was looked at; usher pins diff %[1]s", targetName(server, "", name))
+				return nil, &ChangedAgainError{Server: server, Tool: name}
 			}
 			if pin.accept() {
 				accepted = append(accepted, name)
@@ -205,8 +226,8 @@ func (p *Pins) Accept(ctx context.Context, server, tool, hash string) ([]string,
 }
 
 // Forget removes all pins of a server: the next list of tools is taken as new.
-func (p *Pins) Forget(ctx context.Context, server string) error {
-	_, err := p.store.Take(ctx, p.key(server))
+func (p *Store) Forget(ctx context.Context, server string) error {
+	_, err := p.records.Take(ctx, p.key(server))
 	if errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrCorrupt) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package policy
+package pins
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/usher-mcp/usher/internal/lookalike"
-	"github.com/usher-mcp/usher/vault"
 )
 
 func TestCompareReads(t *testing.T) {
@@ -91,7 +90,7 @@ func FuzzCompare(f *testing.F) {
 	f.Add([]byte(`{"a":[1,[2]]}`), []byte(`{"a":[1,[3],4]}`))
 	f.Add([]byte(`[]`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		da, db := newDefinition(a), newDefinition(b)
+		da, db := NewDefinition(a), NewDefinition(b)
 		da.canonicalize()
 		db.canonicalize()
 		if da.err != nil || db.err != nil {
@@ -170,37 +169,6 @@ func TestLockFindings(t *testing.T) {
 	}
 	if f := fl.Verify(nil); len(f) != 2 || f[0].Kind != FindingDamaged {
 		t.Errorf("findings %v", f)
-	}
-}
-
-func TestLockSeedsPins(t *testing.T) {
-	l, err := NewLock(map[string][][]byte{"s": {[]byte(described("a", "agreed")), []byte(described("b", "agreed"))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := vault.NewMemory()
-	h := newFakeHost(described("a", "agreed"), described("b", "other"), described("c", "extra"))
-	g := openGate(t, h, store, &Options{Lock: l})
-	for tool, blocked := range map[string]bool{"a": false, "b": true, "c": false} {
-		if _, err := g.Call(t.Context(), callOf("s", tool)); (err != nil) != blocked {
-			t.Errorf("%s: %v", tool, err)
-		}
-	}
-	pins, err := g.Pins("").List(t.Context())
-	if err != nil || len(pins) != 3 || pins[1].State != PinChanged || pins[2].State != PinNew {
-		t.Errorf("%+v, %v", pins, err)
-	}
-	// From the pins back to a lock: what was agreed, and what came on top.
-	again, err := g.Pins("").Lock(t.Context(), "s")
-	if err != nil || len(again.Servers["s"]) != 3 || again.Servers["s"]["b"].Hash != l.Servers["s"]["b"].Hash {
-		t.Errorf("%+v, %v", again, err)
-	}
-	current, err := g.Pins("").Current(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f := l.Verify(current); len(f) != 2 {
-		t.Errorf("findings %v, want b changed and c new", f)
 	}
 }
 

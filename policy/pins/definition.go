@@ -1,4 +1,4 @@
-package policy
+package pins
 
 import (
 	"crypto/sha256"
@@ -10,11 +10,12 @@ import (
 	"github.com/usher-mcp/usher/internal/lookalike"
 )
 
-// definition is a tool as its server describes it. The whole of it is pinned,
+// Definition is a tool as its server describes it. The whole of it is pinned,
 // members that nobody knows yet included: a model reads them all.
-type definition struct {
-	name string
-	raw  []byte
+type Definition struct {
+	// Name is empty for a tool that cannot be called.
+	Name string
+	Raw  []byte
 	sum  string // SHA-256 of the bytes: equal sums need no further look
 
 	// Filled by canonicalize.
@@ -24,17 +25,18 @@ type definition struct {
 	err  error  // why it has no canonical form
 }
 
-func newDefinition(raw []byte) definition {
+// NewDefinition reads a tool as a server listed it.
+func NewDefinition(raw []byte) Definition {
 	sum := sha256.Sum256(raw)
-	return definition{name: jsonx.GetText(raw, "name"), raw: raw, sum: hex.EncodeToString(sum[:])}
+	return Definition{Name: jsonx.GetText(raw, "name"), Raw: raw, sum: hex.EncodeToString(sum[:])}
 }
 
 // canonicalize computes the form and hashes once.
-func (d *definition) canonicalize() {
+func (d *Definition) canonicalize() {
 	if d.hash != "" || d.err != nil {
 		return
 	}
-	if d.form, d.err = normalForm(d.raw); d.err != nil {
+	if d.form, d.err = normalForm(d.Raw); d.err != nil {
 		return
 	}
 	d.hash = digest(d.form)
@@ -44,12 +46,6 @@ func (d *definition) canonicalize() {
 func digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// hasDuplicate keeps an edit from hiding that a member stands twice.
-func hasDuplicate(obj []byte) bool {
-	_, dup := jsonx.Duplicate(obj)
-	return dup
 }
 
 // Hidden returns the members of a tool definition, such as "description" or

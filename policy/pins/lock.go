@@ -1,4 +1,4 @@
-package policy
+package pins
 
 import (
 	"bytes"
@@ -45,11 +45,11 @@ func NewLock(tools map[string][][]byte) (*Lock, error) {
 	for _, server := range slices.Sorted(maps.Keys(tools)) {
 		l.Servers[server] = map[string]LockedTool{}
 		for _, raw := range tools[server] {
-			d := newDefinition(raw)
+			d := NewDefinition(raw)
 			if d.canonicalize(); d.err != nil {
-				return nil, fmt.Errorf("lock %s: %w", targetName(server, "", d.name), d.err)
+				return nil, fmt.Errorf("lock %s: %w", toolName(server, d.Name), d.err)
 			}
-			l.Servers[server][d.name] = lockedTool(d.hash, d.form)
+			l.Servers[server][d.Name] = lockedTool(d.hash, d.form)
 		}
 	}
 	return l, nil
@@ -65,8 +65,8 @@ func lockedTool(hash string, form []byte) LockedTool {
 
 // Lock returns the pins of the given servers, of all when none are given, as a
 // lock. Tools that have gone are left out; changed ones are locked as pinned.
-func (p *Pins) Lock(ctx context.Context, servers ...string) (*Lock, error) {
-	recs, err := p.records(ctx)
+func (p *Store) Lock(ctx context.Context, servers ...string) (*Lock, error) {
+	recs, err := p.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func (p *Pins) Lock(ctx context.Context, servers ...string) (*Lock, error) {
 
 // Current returns the tools of each server as last seen, changed ones as they are
 // now, for [Lock.Verify]. Definitions that were too large to keep are missing.
-func (p *Pins) Current(ctx context.Context) (map[string][][]byte, error) {
-	recs, err := p.records(ctx)
+func (p *Store) Current(ctx context.Context) (map[string][][]byte, error) {
+	recs, err := p.all(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,11 @@
-package policy
+package pins
 
 import (
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
@@ -29,7 +30,7 @@ const (
 
 // String is one line about the finding.
 func (f Finding) String() string {
-	target := targetName(f.Server, "", f.Tool)
+	target := toolName(f.Server, f.Tool)
 	if f.Detail != "" {
 		return fmt.Sprintf("%s: %s: %s", target, f.Kind, f.Detail)
 	}
@@ -58,12 +59,12 @@ func (l *Lock) verifySelf(server string) []Finding {
 		if t.Definition == nil {
 			continue
 		}
-		d := newDefinition(t.Definition)
+		d := NewDefinition(t.Definition)
 		d.canonicalize()
 		switch {
 		case d.err != nil:
 			out = append(out, Finding{Server: server, Tool: name, Kind: FindingDamaged, Detail: d.err.Error()})
-		case d.hash != t.Hash || d.name != name:
+		case d.hash != t.Hash || d.Name != name:
 			out = append(out, Finding{Server: server, Tool: name, Kind: FindingDamaged, Detail: "the definition does not have the hash or the name it is locked under"})
 		}
 		for _, member := range Hidden(t.Definition) {
@@ -78,17 +79,17 @@ func (l *Lock) verifyTools(server string, tools [][]byte) []Finding {
 	locked := l.Servers[server]
 	here := map[string]bool{}
 	for _, raw := range tools {
-		d := newDefinition(raw)
+		d := NewDefinition(raw)
 		d.canonicalize()
-		here[d.name] = true
-		t, ok := locked[d.name]
+		here[d.Name] = true
+		t, ok := locked[d.Name]
 		switch {
 		case d.err != nil:
-			out = append(out, Finding{Server: server, Tool: d.name, Kind: PinChanged, Detail: d.err.Error()})
+			out = append(out, Finding{Server: server, Tool: d.Name, Kind: StateChanged, Detail: d.err.Error()})
 		case !ok:
-			out = append(out, Finding{Server: server, Tool: d.name, Kind: PinNew, Detail: "it is not in the lock"})
+			out = append(out, Finding{Server: server, Tool: d.Name, Kind: StateNew, Detail: "it is not in the lock"})
 		case t.Hash != d.hash:
-			f := Finding{Server: server, Tool: d.name, Kind: PinChanged, Detail: list(changedMembers(t.Definition, d.form))}
+			f := Finding{Server: server, Tool: d.Name, Kind: StateChanged, Detail: strings.Join(changedMembers(t.Definition, d.form), ", ")}
 			if t.Definition != nil {
 				f.Changes = Compare(t.Definition, d.form)
 			}
@@ -97,21 +98,21 @@ func (l *Lock) verifyTools(server string, tools [][]byte) []Finding {
 	}
 	for _, name := range slices.Sorted(maps.Keys(locked)) {
 		if !here[name] {
-			out = append(out, Finding{Server: server, Tool: name, Kind: PinRemoved, Detail: "the server does not list it any more"})
+			out = append(out, Finding{Server: server, Tool: name, Kind: StateRemoved, Detail: "the server does not list it any more"})
 		}
 	}
 	return out
 }
 
-// records reads all pins of the principal.
-func (p *Pins) records(ctx context.Context) (map[string]*pinRecord, error) {
-	recs, err := p.store.List(ctx, vault.KindPin, p.principal)
+// all reads all pins of the principal.
+func (p *Store) all(ctx context.Context) (map[string]*record, error) {
+	recs, err := p.records.List(ctx, vault.KindPin, p.principal)
 	if err != nil {
 		return nil, fmt.Errorf("list pins: %w", err)
 	}
-	out := map[string]*pinRecord{}
+	out := map[string]*record{}
 	for _, rec := range recs {
-		if out[rec.Name], err = decodePins(rec.Data); err != nil {
+		if out[rec.Name], err = decode(rec.Data); err != nil {
 			return nil, fmt.Errorf("pins of %s: %w", rec.Name, err)
 		}
 	}
@@ -119,7 +120,7 @@ func (p *Pins) records(ctx context.Context) (map[string]*pinRecord, error) {
 }
 
 // seed fills a record that is empty from a lock, and reports whether it did.
-func (l *Lock) seed(server string, rec *pinRecord, now time.Time) bool {
+func (l *Lock) seed(server string, rec *record, now time.Time) bool {
 	if l == nil || len(rec.Tools) > 0 {
 		return false
 	}
