@@ -44,12 +44,12 @@ type registration struct {
 	pace   *upstream.Pace // of all its connections together
 	units  map[Key]*unit
 	swept  time.Time // when idle units were last looked for; guarded like units
-	lists  pool
+	lists  *pool
 	modern atomic.Value // string: its revision, once it is known to have no older one
 }
 
 func register(srv *config.Server) *registration {
-	return &registration{srv: srv, lazy: srv.IsLazy(), pace: upstream.NewPace(), units: map[Key]*unit{}}
+	return &registration{srv: srv, lazy: srv.IsLazy(), pace: upstream.NewPace(), units: map[Key]*unit{}, lists: newPool()}
 }
 
 // New returns a Host without servers. Close it.

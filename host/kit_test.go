@@ -36,6 +36,7 @@ type double struct {
 	do      func(ctx context.Context, req mcp.Request) ([]byte, error)
 	list    func(ctx context.Context, method string) (upstream.List, error)
 	listen  func(ctx context.Context, on func(mcp.Message)) error
+	ack     chan struct{} // holds the acknowledgement of Listen back; nil: at once
 	version string
 	caps    string
 	closing time.Duration // how long Close takes
@@ -73,7 +74,13 @@ func (d *double) List(ctx context.Context, method string) (upstream.List, error)
 
 func (d *double) LearnTools(tools [][]byte) [][]byte { d.learned.Store(&tools); return tools }
 
-func (d *double) Listen(ctx context.Context, _ upstream.Subscription, on func(mcp.Message)) error {
+func (d *double) Listen(ctx context.Context, want upstream.Subscription, on func(mcp.Message)) error {
+	if d.ack != nil {
+		<-d.ack
+	}
+	if want.Ready != nil {
+		want.Ready()
+	}
 	if d.listen != nil {
 		return d.listen(ctx, on)
 	}

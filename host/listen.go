@@ -92,15 +92,41 @@ func (t *throttle) passed() {
 	t.last, t.held = time.Now(), false
 }
 
+// ackWait is how long the first list on a connection waits until the server has
+// confirmed that it announces changes. A list that is read before has to be read again.
+const ackWait = 250 * time.Millisecond
+
+// awaitAck waits for that confirmation.
+func (l *live) awaitAck(ctx context.Context, method string) {
+	wait := time.Until(l.ackBy)
+	if l.acked == nil || wait <= 0 || !l.hears.of(method) {
+		return
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-l.acked:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
 // listen hears of changed lists for as long as the connection lives, where the
-// modern era wants to be asked for that.
+// stateless protocol wants to be asked for that.
 func (u *unit) listen(l *live) {
 	if !mcp.Stateless(l.conn.Version()) || l.hears == (lists{}) {
 		return
 	}
 	want := upstream.Subscription{Tools: l.hears.tools, Prompts: l.hears.prompts, Resources: l.hears.resources}
-	l.listening.Store(true)
+	l.acked, l.ackBy = make(chan struct{}), time.Now().Add(ackWait)
+	acked := sync.OnceFunc(func() { close(l.acked) })
+	want.Ready = func() {
+		u.catalog.distrust(l.hears)
+		l.listening.Store(true)
+		acked()
+	}
 	l.listened.Go(func() {
+		defer acked()
 		defer l.listening.Store(false)
 		err := l.conn.Listen(l.ctx, want, u.heard)
 		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, upstream.ErrClosed) {

@@ -25,7 +25,9 @@ type live struct {
 	u         *unit
 	srv       *config.Server // resolved
 	hears     lists          // of which the server announces changes
-	listening atomic.Bool    // modern era: the stream that announces them is open
+	listening atomic.Bool    // stateless protocol: the server has confirmed that it announces them
+	acked     chan struct{}  // closed when that was confirmed or cannot be; nil: not asked for
+	ackBy     time.Time      // how long a list waits for it
 	ctx       context.Context
 	stop      context.CancelFunc
 	hasPlace  bool

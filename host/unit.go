@@ -88,7 +88,7 @@ func (h *Host) newUnit(k Key, reg *registration) *unit {
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},
 	}
 	u.breaker.init(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset)
-	u.catalog.pool = &reg.lists
+	u.catalog.pool = reg.lists
 	if h.opt.Connection != nil {
 		u.base = h.opt.Connection(k)
 	}
@@ -228,6 +228,9 @@ func (u *unit) renew(replaced bool) *live {
 	u.breaker.clear()
 	u.budget.clear()
 	u.catalog.expire()
+	if replaced {
+		u.catalog.close()
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.epoch++
