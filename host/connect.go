@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host/internal/deadline"
+	"github.com/usher-mcp/usher/host/internal/supervise"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -51,7 +53,7 @@ func (u *unit) acquire(ctx context.Context) (*live, error) {
 			u.release(l)
 			continue
 		}
-		if u.budget.isEjected() {
+		if u.budget.IsEjected() {
 			return nil, u.ejected()
 		}
 		err = u.join(ctx, epoch)
@@ -173,7 +175,7 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 	}
 	if l.srv.Transport == config.TransportStdio {
 		u.wantsPlace.Store(true)
-		err := u.h.places.take(ctx, u.h.makeRoom)
+		err := u.h.places.Take(ctx, u.h.makeRoom)
 		u.wantsPlace.Store(false)
 		if err != nil {
 			return err
@@ -218,8 +220,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 // dial makes the connection, again after a refusal that the Authorizer could do
 // something about.
 func (u *unit) dial(l *live) error {
-	ctx, p := withPatience(u.h.life, u.srv.Timeouts.Connect, nil)
-	defer p.end()
+	ctx, p := deadline.With(u.h.life, u.srv.Timeouts.Connect, nil)
+	defer p.End()
 	l.ctx, l.stop = context.WithCancel(u.h.life)
 	c, err := u.dialOnce(ctx, l)
 	var refusal *upstream.UnauthorizedError
@@ -235,7 +237,7 @@ func (u *unit) dial(l *live) error {
 	case u.h.life.Err() != nil:
 		return ErrClosed
 	case ctx.Err() != nil:
-		return &timeoutError{u.srv.Timeouts.Connect}
+		return &deadline.TimeoutError{After: u.srv.Timeouts.Connect}
 	}
 	return err
 }
@@ -248,7 +250,7 @@ func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	} else if opt.Version == "" && doubt != eraWrong {
 		opt.Version, _ = u.h.opt.Memory.Era(ctx, u.digest)
 	}
-	opt.OneStart, opt.OnStart = doubt == eraRight, u.budget.started
+	opt.OneStart, opt.OnStart = doubt == eraRight, u.budget.Started
 	opt.OnNotification = u.heard
 	if opt.Executable == "" {
 		opt.Executable = u.h.opt.Executable
@@ -316,7 +318,7 @@ func (l *live) discard() {
 		l.stop()
 	}
 	if l.hasPlace {
-		l.u.h.places.free(false)
+		l.u.h.places.Free(false)
 	}
 	if l.lease != nil {
 		l.lease()
@@ -427,4 +429,23 @@ func whyLost(l *live) error {
 		return cause
 	}
 	return errLost
+}
+
+// How long a start may hold its slot. A child that has not answered by then is
+// waiting rather than working, and must not keep others from starting.
+const (
+	directSlot = 3 * time.Second
+	runnerSlot = 15 * time.Second
+)
+
+// startSlot waits until srv may start. Only children are counted: a URL costs this
+// machine nothing.
+func (h *Host) startSlot(ctx context.Context, srv config.Server) (release func(), err error) {
+	switch {
+	case srv.Transport != config.TransportStdio:
+		return func() {}, nil
+	case supervise.IsRunner(srv.Command, srv.Args):
+		return h.runners.Take(ctx, runnerSlot)
+	}
+	return h.starts.Take(ctx, directSlot)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host/internal/supervise"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -168,7 +169,7 @@ func TestCrashLoop(t *testing.T) {
 			t.Errorf("state %+v", st)
 		}
 		s.next = nil
-		time.Sleep(maxPause)
+		time.Sleep(supervise.MaxPause)
 		if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
 			t.Errorf("when it is mended: %v", err)
 		}
@@ -230,7 +231,7 @@ func TestEjectionEnds(t *testing.T) {
 		_, err = h.Do(t.Context(), keyA, callTool("x", nil))
 		wantErr(t, err, ErrCircuitOpen)
 		s.next = nil
-		time.Sleep(maxPause)
+		time.Sleep(supervise.MaxPause)
 		if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
 			t.Errorf("when it is mended: %v", err)
 		}

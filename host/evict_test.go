@@ -244,7 +244,7 @@ func TestPlacesUnderLoad(t *testing.T) {
 		}
 		_ = h.Stop("a")
 		h.Close()
-		if h.places.used != 0 || h.places.leaving != 0 || len(h.places.line) != 0 {
+		if !h.places.Unused() {
 			t.Errorf("places after Close: %+v", &h.places)
 		}
 	})

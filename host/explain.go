@@ -80,7 +80,7 @@ func (u *unit) ejected() error {
 	u.mu.Unlock()
 	err := fmt.Errorf("%w: more than %d restarts within %s", ErrEjected, u.srv.Supervision.MaxRestarts, u.srv.Supervision.RestartWindow)
 	hint := "run: usher reload " + u.key.Server
-	left := u.budget.left()
+	left := u.budget.Left()
 	if left > 0 {
 		hint = fmt.Sprintf("next try in %s, or run: usher reload %s", max(left.Round(time.Second), time.Second), u.key.Server)
 	}
@@ -91,7 +91,7 @@ func (u *unit) circuitOpen(wait time.Duration) error {
 	u.mu.Lock()
 	last := u.lastErr
 	u.mu.Unlock()
-	_, failures := u.breaker.look()
+	_, failures := u.breaker.Look()
 	err := fmt.Errorf("%w after %d failures in a row", ErrCircuitOpen, failures)
 	hint := "a probe is under way; try again in a moment"
 	if wait > 0 {

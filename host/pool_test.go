@@ -1,6 +1,8 @@
 package host
 
-import "testing"
+import (
+	"testing"
+)
 
 // Equal lists become one; a list that is another stays itself.
 func TestPoolSharesEqualLists(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host/internal/deadline"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -152,7 +153,7 @@ func TestTimeouts(t *testing.T) {
 			return &double{do: func(ctx context.Context, _ mcp.Request) ([]byte, error) {
 				<-ctx.Done()
 				cancelled.Add(1)
-				if ours := (&timeoutError{}); !errors.As(context.Cause(ctx), &ours) {
+				if ours := (&deadline.TimeoutError{}); !errors.As(context.Cause(ctx), &ours) {
 					return nil, transportError(true) // what a socket says when its caller leaves
 				}
 				return nil, fmt.Errorf("a: %w", context.Cause(ctx))

@@ -1,4 +1,4 @@
-package host
+package supervise
 
 import (
 	"slices"
@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// budget bounds restarts: more than max within a sliding window eject the server, for
+// Restarts bounds restarts: more than max within a sliding window eject the server, for
 // reset or until it is cleared. The restarts of one outage count as one as soon as the
 // server works again, so that a short outage does not lead to an ejection by the next
 // crash; they do not leave the window before that.
-type budget struct {
-	max    int
-	window time.Duration
-	reset  time.Duration // how long an ejection lasts; 0: until it is cleared
+type Restarts struct {
+	Max    int
+	Window time.Duration
+	Reset  time.Duration // how long an ejection lasts; 0: until it is cleared
 
 	mu       sync.Mutex  // guards what follows
 	restarts []time.Time // one for each time that the server failed and worked again
@@ -26,16 +26,16 @@ type budget struct {
 // minute is the period for which starts are limited, where the window is not shorter.
 const minute = time.Minute
 
-// spend charges one restart and reports whether that ejected the server. A probe of an
+// Spend charges one restart and reports whether that ejected the server. A probe of an
 // open circuit is charged and never ejects.
-func (b *budget) spend(probe bool) (ejected bool) {
+func (b *Restarts) Spend(probe bool) (ejected bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ejected.IsZero() {
 		return false
 	}
 	b.streak, b.last = b.streak+1, time.Now()
-	if probe || b.count() <= b.max {
+	if probe || b.count() <= b.Max {
 		return false
 	}
 	b.ejected = b.last
@@ -43,27 +43,27 @@ func (b *budget) spend(probe bool) (ejected bool) {
 }
 
 // count is how many restarts count now. It needs mu.
-func (b *budget) count() int {
-	old := time.Now().Add(-b.window)
+func (b *Restarts) count() int {
+	old := time.Now().Add(-b.Window)
 	b.restarts = slices.DeleteFunc(b.restarts, func(t time.Time) bool { return !t.After(old) })
 	return max(b.streak, len(b.restarts)+min(b.streak, 1))
 }
 
-// worked notes that the server answered.
-func (b *budget) worked() {
+// Worked notes that the server answered.
+func (b *Restarts) Worked() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.streak == 0 || !b.ejected.IsZero() {
 		return
 	}
-	if len(b.restarts) > b.max { // after probes, which do not eject
+	if len(b.restarts) > b.Max { // after probes, which do not eject
 		b.restarts = slices.Delete(b.restarts, 0, 1)
 	}
 	b.restarts, b.streak = append(b.restarts, b.last), 0
 }
 
-// started notes that a process is started now.
-func (b *budget) started() {
+// Started notes that a process is started now.
+func (b *Restarts) Started() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.starts) >= b.limit() {
@@ -73,63 +73,64 @@ func (b *budget) started() {
 }
 
 // limit is how many processes may be started within a period while nothing works.
-func (b *budget) limit() int { return max(b.max, 1) }
+func (b *Restarts) limit() int { return max(b.Max, 1) }
 
-// wait is how long a probe has to wait for its start.
-func (b *budget) wait() time.Duration {
+// Wait is how long a probe has to wait for its start.
+func (b *Restarts) Wait() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.starts) < b.limit() {
 		return 0
 	}
-	return time.Until(b.starts[0].Add(min(b.window, minute)))
+	return time.Until(b.starts[0].Add(min(b.Window, minute)))
 }
 
-func (b *budget) clear() {
+// Clear forgets all restarts and ends an ejection.
+func (b *Restarts) Clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forget()
 }
 
-func (b *budget) forget() {
+func (b *Restarts) forget() {
 	b.restarts, b.starts, b.streak, b.ejected = nil, nil, 0, time.Time{}
 }
 
-// used returns how many restarts count now.
-func (b *budget) used() int {
+// Used returns how many restarts count now.
+func (b *Restarts) Used() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ejected.IsZero() {
-		return b.max + 1 // what led to the ejection stays visible
+		return b.Max + 1 // what led to the ejection stays visible
 	}
 	return b.count()
 }
 
-// isEjected reports whether the server is ejected now.
-func (b *budget) isEjected() bool {
+// IsEjected reports whether the server is ejected now.
+func (b *Restarts) IsEjected() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.ejected.IsZero() && !b.over()
 }
 
 // over reports whether an ejection has lasted long enough; it needs mu.
-func (b *budget) over() bool {
-	return b.reset > 0 && time.Since(b.ejected) >= b.reset
+func (b *Restarts) over() bool {
+	return b.Reset > 0 && time.Since(b.ejected) >= b.Reset
 }
 
-// left is how much longer an ejection lasts; 0 when that is not known.
-func (b *budget) left() time.Duration {
+// Left is how much longer an ejection lasts; 0 when that is not known.
+func (b *Restarts) Left() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ejected.IsZero() || b.reset <= 0 {
+	if b.ejected.IsZero() || b.Reset <= 0 {
 		return 0
 	}
-	return max(time.Until(b.ejected.Add(b.reset)), 0)
+	return max(time.Until(b.ejected.Add(b.Reset)), 0)
 }
 
-// check is isEjected for somebody who wants to connect. ended is true once after an
+// Check is isEjected for somebody who wants to connect. ended is true once after an
 // ejection ended by itself; the restarts that led to it are forgotten then.
-func (b *budget) check() (ejected, ended bool) {
+func (b *Restarts) Check() (ejected, ended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {

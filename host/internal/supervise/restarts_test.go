@@ -1,4 +1,4 @@
-package host
+package supervise
 
 import (
 	"testing"
@@ -10,19 +10,19 @@ import (
 
 func TestBudgetEjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &budget{max: 2, window: time.Minute}
+		b := &Restarts{Max: 2, Window: time.Minute}
 		for i, want := range []bool{false, false, true, false} {
-			if got := b.spend(false); got != want {
+			if got := b.Spend(false); got != want {
 				t.Fatalf("restart %d: ejected now %v, want %v", i+1, got, want)
 			}
 		}
 		time.Sleep(24 * time.Hour)
-		b.worked()
-		if !b.isEjected() || b.used() != 3 {
-			t.Fatalf("ejected %v, %d used; it lasts until cleared", b.isEjected(), b.used())
+		b.Worked()
+		if !b.IsEjected() || b.Used() != 3 {
+			t.Fatalf("ejected %v, %d used; it lasts until cleared", b.IsEjected(), b.Used())
 		}
-		b.clear()
-		if b.isEjected() || b.used() != 0 || b.spend(false) {
+		b.Clear()
+		if b.IsEjected() || b.Used() != 0 || b.Spend(false) {
 			t.Error("clear did not give the budget back")
 		}
 	})
@@ -32,23 +32,23 @@ func TestBudgetEjects(t *testing.T) {
 // server that never works do not leave the window.
 func TestBudgetNeedsProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hopeless, flaky := &budget{max: 5, window: 5 * time.Minute}, &budget{max: 5, window: 5 * time.Minute}
+		hopeless, flaky := &Restarts{Max: 5, Window: 5 * time.Minute}, &Restarts{Max: 5, Window: 5 * time.Minute}
 		starts := 0
 		for range 24 {
-			if !hopeless.isEjected() {
+			if !hopeless.IsEjected() {
 				starts++
-				hopeless.spend(false)
+				hopeless.Spend(false)
 			}
-			flaky.spend(false)
+			flaky.Spend(false)
 			time.Sleep(30 * time.Minute)
-			flaky.worked()
+			flaky.Worked()
 			time.Sleep(30 * time.Minute)
 		}
 		if starts != 6 {
 			t.Errorf("%d starts in a day, want the first and 5 more", starts)
 		}
-		if flaky.isEjected() || flaky.used() != 0 {
-			t.Errorf("one crash an hour between hours of work: ejected %v, %d used", flaky.isEjected(), flaky.used())
+		if flaky.IsEjected() || flaky.Used() != 0 {
+			t.Errorf("one crash an hour between hours of work: ejected %v, %d used", flaky.IsEjected(), flaky.Used())
 		}
 	})
 }
@@ -56,37 +56,37 @@ func TestBudgetNeedsProof(t *testing.T) {
 // An outage counts once when it is over; probes never eject; starts are limited.
 func TestBudgetOfOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &budget{max: 5, window: 5 * time.Minute, reset: 50 * time.Minute}
+		b := &Restarts{Max: 5, Window: 5 * time.Minute, Reset: 50 * time.Minute}
 		for range 5 {
 			for range 5 {
-				b.started()
-				if b.spend(false) {
+				b.Started()
+				if b.Spend(false) {
 					t.Fatal("ejected by an outage")
 				}
 			}
-			if b.wait() <= 0 || b.wait() > time.Minute {
-				t.Errorf("after 5 starts at once the next one waits %v", b.wait())
+			if b.Wait() <= 0 || b.Wait() > time.Minute {
+				t.Errorf("after 5 starts at once the next one waits %v", b.Wait())
 			}
 			for range 5 {
-				if b.spend(true) {
+				if b.Spend(true) {
 					t.Fatal("ejected by a probe")
 				}
 			}
-			b.worked()
+			b.Worked()
 		}
-		if b.used() != 5 || !b.spend(false) || b.used() != 6 {
-			t.Errorf("%d used; the sixth outage within the window ejects", b.used())
+		if b.Used() != 5 || !b.Spend(false) || b.Used() != 6 {
+			t.Errorf("%d used; the sixth outage within the window ejects", b.Used())
 		}
-		b.worked()
+		b.Worked()
 		time.Sleep(50*time.Minute - 1)
-		if ejected, ended := b.check(); !ejected || ended || b.left() != 1 {
-			t.Errorf("before the end: %v, %v, %v left", ejected, ended, b.left())
+		if ejected, ended := b.Check(); !ejected || ended || b.Left() != 1 {
+			t.Errorf("before the end: %v, %v, %v left", ejected, ended, b.Left())
 		}
 		time.Sleep(time.Nanosecond)
-		if ejected, ended := b.check(); ejected || !ended || b.used() != 0 || b.wait() != 0 {
-			t.Errorf("at the end: %v, %v, %d used", ejected, ended, b.used())
+		if ejected, ended := b.Check(); ejected || !ended || b.Used() != 0 || b.Wait() != 0 {
+			t.Errorf("at the end: %v, %v, %d used", ejected, ended, b.Used())
 		}
-		if _, ended := b.check(); ended {
+		if _, ended := b.Check(); ended {
 			t.Error("it ended twice")
 		}
 	})
@@ -98,7 +98,7 @@ func TestBudgetModel(t *testing.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 4), 1, 80).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
 			const window = time.Minute
-			b := &budget{max: limit, window: window}
+			b := &Restarts{Max: limit, Window: window}
 			var outages [][]time.Time // the last one is still going on
 			outages = append(outages, nil)
 			ejected := false
@@ -116,7 +116,7 @@ func TestBudgetModel(t *testing.T) {
 				switch step {
 				case 0, 4:
 					probe := step == 4
-					now := b.spend(probe)
+					now := b.Spend(probe)
 					if ejected {
 						if now {
 							t.Fatalf("step %d of %v: ejected twice", i, steps)
@@ -129,15 +129,15 @@ func TestBudgetModel(t *testing.T) {
 						t.Fatalf("step %d of %v: ejected %v, want %v", i, steps, now, ejected)
 					}
 				case 1:
-					b.worked()
+					b.Worked()
 					if len(outages[len(outages)-1]) > 0 && !ejected {
 						outages = append(outages, nil)
 					}
 				default:
 					time.Sleep(time.Duration(step-1) * 17 * time.Second)
 				}
-				if got := b.used(); !ejected && min(got, limit+1) != min(counted(), limit+1) || b.isEjected() != ejected {
-					t.Fatalf("step %d of %v: %d used, ejected %v; want %d, %v", i, steps, got, b.isEjected(), counted(), ejected)
+				if got := b.Used(); !ejected && min(got, limit+1) != min(counted(), limit+1) || b.IsEjected() != ejected {
+					t.Fatalf("step %d of %v: %d used, ejected %v; want %d, %v", i, steps, got, b.IsEjected(), counted(), ejected)
 				}
 			}
 		})

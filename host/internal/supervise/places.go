@@ -1,4 +1,4 @@
-package host
+package supervise
 
 import (
 	"context"
@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// places are the seats for child processes. Whoever finds none free waits in line.
-type places struct {
+// Places are the seats for child processes. A caller that finds none free waits in line.
+// There are none before Resize.
+type Places struct {
 	mu      sync.Mutex // guards what follows
 	max     int
 	used    int
@@ -15,8 +16,8 @@ type places struct {
 	line    []chan struct{}
 }
 
-// take waits for a place. makeRoom is called, without a lock, when there is none.
-func (p *places) take(ctx context.Context, makeRoom func()) error {
+// Take waits for a place. makeRoom is called, without a lock, when there is none.
+func (p *Places) Take(ctx context.Context, makeRoom func()) error {
 	p.mu.Lock()
 	if p.used < p.max && len(p.line) == 0 {
 		p.used++
@@ -44,8 +45,8 @@ func (p *places) take(ctx context.Context, makeRoom func()) error {
 	return ctx.Err()
 }
 
-// free gives a place back.
-func (p *places) free(announced bool) {
+// Free gives a place back.
+func (p *Places) Free(announced bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if announced {
@@ -55,7 +56,7 @@ func (p *places) free(announced bool) {
 	p.serve()
 }
 
-func (p *places) serve() {
+func (p *Places) serve() {
 	for p.used < p.max && len(p.line) > 0 {
 		p.used++
 		close(p.line[0])
@@ -63,24 +64,31 @@ func (p *places) serve() {
 	}
 }
 
-// announce says that a place is about to be freed.
-func (p *places) announce() {
+// Announce says that a place is about to be freed.
+func (p *Places) Announce() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.leaving++
 }
 
-// wanted reports whether somebody waits for whom no place is about to be freed.
-func (p *places) wanted() bool {
+// Wanted reports whether somebody waits for whom no place is about to be freed.
+func (p *Places) Wanted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.line) > p.leaving
 }
 
-// resize changes how many there are.
-func (p *places) resize(n int) {
+// Resize changes how many there are.
+func (p *Places) Resize(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.max = n
 	p.serve()
+}
+
+// Unused reports whether no place is taken, about to be freed or waited for.
+func (p *Places) Unused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used == 0 && p.leaving == 0 && len(p.line) == 0
 }

@@ -1,6 +1,7 @@
-package host
+package supervise
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func newBreaker(threshold int, reset time.Duration) *breaker {
-	var b breaker
-	b.init(threshold, reset)
+func newBreaker(threshold int, reset time.Duration) *Breaker {
+	var b Breaker
+	b.Init(threshold, reset)
 	return &b
 }
 
@@ -19,37 +20,37 @@ func TestBreakerLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(2, 30*time.Second)
 		fail := func() bool {
-			tk, _, ok := b.allow()
+			tk, _, ok := b.Allow()
 			if !ok {
 				t.Fatal("not admitted")
 			}
-			return b.done(tk, failure) == open
+			return b.Done(tk, Failure) == Open
 		}
 		if fail() || !fail() {
 			t.Fatal("opens at the second failure in a row, not before")
 		}
 		for round, pause := range []time.Duration{30, 60, 120, 240, 480, 600, 600} {
 			pause *= time.Second
-			if _, wait, ok := b.allow(); ok || wait != pause {
+			if _, wait, ok := b.Allow(); ok || wait != pause {
 				t.Fatalf("round %d: admitted %v, wait %v, want %v", round, ok, wait, pause)
 			}
 			time.Sleep(pause)
-			if state, _ := b.look(); state != halfOpen {
+			if state, _ := b.Look(); state != HalfOpen {
 				t.Fatalf("round %d: %s after the pause", round, state)
 			}
 			if !fail() {
 				t.Fatalf("round %d: a failed probe must open again", round)
 			}
 		}
-		time.Sleep(maxPause)
-		tk, _, _ := b.allow()
-		b.done(tk, success)
-		if state, failures := b.look(); state != closed || failures != 0 {
+		time.Sleep(MaxPause)
+		tk, _, _ := b.Allow()
+		b.Done(tk, Success)
+		if state, failures := b.Look(); state != Closed || failures != 0 {
 			t.Fatalf("after a good probe: %s, %d failures", state, failures)
 		}
 		fail()
 		fail()
-		if _, wait, _ := b.allow(); wait != 30*time.Second {
+		if _, wait, _ := b.Allow(); wait != 30*time.Second {
 			t.Errorf("the pause is %v after a success, want the first one again", wait)
 		}
 	})
@@ -58,71 +59,71 @@ func TestBreakerLife(t *testing.T) {
 func TestBreakerProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(1, time.Second)
-		late, _, _ := b.allow()
-		first, _, _ := b.allow()
-		b.done(first, failure)
+		late, _, _ := b.Allow()
+		first, _, _ := b.Allow()
+		b.Done(first, Failure)
 		time.Sleep(time.Second)
-		probe, _, ok := b.allow()
-		if !ok || !probe.probe {
+		Probe, _, ok := b.Allow()
+		if !ok || !Probe.Probe {
 			t.Fatal("no probe")
 		}
-		if _, _, ok := b.allow(); ok {
+		if _, _, ok := b.Allow(); ok {
 			t.Fatal("a second probe beside the first")
 		}
-		b.done(late, success) // news of an older generation
-		if state, _ := b.look(); state != halfOpen {
+		b.Done(late, Success) // news of an older generation
+		if state, _ := b.Look(); state != HalfOpen {
 			t.Fatalf("a late success made it %s", state)
 		}
-		b.done(probe, neither) // the prober left: somebody else may try
-		probe, _, ok = b.allow()
+		b.Done(Probe, Neither) // the prober left: somebody else may try
+		Probe, _, ok = b.Allow()
 		if !ok {
 			t.Fatal("no probe after one that said nothing")
 		}
-		b.done(probe, success)
-		b.done(probe, failure) // handed back twice
-		if state, failures := b.look(); state != closed || failures != 0 {
+		b.Done(Probe, Success)
+		b.Done(Probe, Failure) // handed back twice
+		if state, failures := b.Look(); state != Closed || failures != 0 {
 			t.Errorf("%s with %d failures", state, failures)
 		}
-		b.clear()
+		b.Clear()
 	})
 }
 
 // model is the breaker in the simplest words.
 type breakerModel struct {
-	state    circuit
+	state    Circuit
 	failures int
 	openedAt time.Time
 	openings int // in a row, without success
-	probe    bool
+	Probe    bool
 }
 
 func (m *breakerModel) pause() time.Duration {
 	p := 10 * time.Second
 	for range m.openings - 1 {
-		p = min(p*2, maxPause)
+		p = min(p*2, MaxPause)
 	}
 	return p
 }
 
-func (m *breakerModel) allow(now time.Time) bool {
-	if m.state == open && now.Sub(m.openedAt) >= m.pause() {
-		m.state, m.probe = halfOpen, false
+func (m *breakerModel) Allow(now time.Time) bool {
+	if m.state == Open && now.Sub(m.openedAt) >= m.pause() {
+		m.state, m.Probe = HalfOpen, false
 	}
-	if m.state == open || m.state == halfOpen && m.probe {
+	if m.state == Open || m.state == HalfOpen && m.Probe {
 		return false
 	}
-	m.probe = m.state == halfOpen
+	m.Probe = m.state == HalfOpen
 	return true
 }
 
-func (m *breakerModel) done(v verdict, now time.Time) {
-	m.probe = false
+func (m *breakerModel) Done(v Verdict, now time.Time) {
+	m.Probe = false
 	switch v {
-	case success:
-		*m = breakerModel{state: closed}
-	case failure:
-		if m.failures++; m.state == halfOpen || m.failures >= 3 {
-			m.state, m.openedAt = open, now
+	case Success:
+		*m = breakerModel{state: Closed}
+	case Failure:
+		if m.failures++; m.state == HalfOpen || m.failures >= 3 {
+			m.state, m.openedAt = Open, now
 			m.openings++
 		}
 	}
@@ -132,23 +133,23 @@ func TestBreakerModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 4), 1, 120).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
-			b, m := newBreaker(3, 10*time.Second), &breakerModel{state: closed}
+			b, m := newBreaker(3, 10*time.Second), &breakerModel{state: Closed}
 			for i, step := range steps {
 				if step >= 3 {
 					time.Sleep([]time.Duration{4 * time.Second, 25 * time.Second}[step-3])
 				} else {
-					tk, _, ok := b.allow()
-					if want := m.allow(time.Now()); ok != want {
+					tk, _, ok := b.Allow()
+					if want := m.Allow(time.Now()); ok != want {
 						t.Fatalf("step %d of %v: admitted %v, the model says %v", i, steps, ok, want)
 					} else if ok {
-						b.done(tk, verdict(step))
-						m.done(verdict(step), time.Now())
+						b.Done(tk, Verdict(step))
+						m.Done(Verdict(step), time.Now())
 					}
 				}
-				if m.state == open && time.Since(m.openedAt) >= m.pause() {
-					m.state, m.probe = halfOpen, false
+				if m.state == Open && time.Since(m.openedAt) >= m.pause() {
+					m.state, m.Probe = HalfOpen, false
 				}
-				if state, failures := b.look(); state != m.state || failures != m.failures {
+				if state, failures := b.Look(); state != m.state || failures != m.failures {
 					t.Fatalf("step %d of %v: %s/%d, the model says %s/%d", i, steps, state, failures, m.state, m.failures)
 				}
 			}
@@ -168,14 +169,14 @@ func TestBreakerLikeGobreaker(t *testing.T) {
 			})
 			ours := newBreaker(3, 10*time.Second)
 			type flight struct {
-				t    ticket
+				t    Ticket
 				done func(error)
 			}
 			var out []flight
 			for i, step := range steps {
 				switch {
 				case step < 5:
-					tk, _, ok := ours.allow()
+					tk, _, ok := ours.Allow()
 					done, err := theirs.Allow()
 					if ok != (err == nil) {
 						t.Fatalf("step %d of %v: ours %v, theirs %v", i, steps, ok, err)
@@ -187,19 +188,19 @@ func TestBreakerLikeGobreaker(t *testing.T) {
 					f := out[(step*7+i)%len(out)]
 					out = append(out[:(step*7+i)%len(out)], out[(step*7+i)%len(out)+1:]...)
 					if step < 7 {
-						ours.done(f.t, success)
+						ours.Done(f.t, Success)
 						f.done(nil)
 						break
 					}
-					if state, _ := ours.look(); state == halfOpen && f.t.probe {
+					if state, _ := ours.Look(); state == HalfOpen && f.t.Probe {
 						return // from here on ours waits longer
 					}
-					ours.done(f.t, failure)
-					f.done(transportError(false))
+					ours.Done(f.t, Failure)
+					f.done(errors.New("reset"))
 				case step == 9:
 					time.Sleep(11 * time.Second)
 				}
-				if state, _ := ours.look(); string(state) != map[gobreaker.State]string{
+				if state, _ := ours.Look(); string(state) != map[gobreaker.State]string{
 					gobreaker.StateClosed: "closed", gobreaker.StateOpen: "open", gobreaker.StateHalfOpen: "half_open",
 				}[theirs.State()] {
 					t.Fatalf("step %d of %v: ours %s, theirs %s", i, steps, state, theirs.State())
