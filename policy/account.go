@@ -9,6 +9,7 @@ import (
 
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/policy/budget"
 	"github.com/usher-mcp/usher/policy/pins"
 )
 
@@ -34,7 +35,7 @@ type accountState struct {
 
 // serverState is shared by all who use a server.
 type serverState struct {
-	meter atomic.Pointer[meter]
+	meter atomic.Pointer[budget.Meter]
 	marks [families]atomic.Uint64 // of entries for everybody
 	mu    sync.Mutex              // guards replacing topics
 	// topics are those whose results declared a ttlMs.
@@ -133,10 +134,10 @@ func (s *accounts) ofServer(server string) []*accountState {
 
 // budget returns the meter of the server. It is made with the first call, so that only
 // servers that were called have one.
-func (s *serverState) budget(b *budgets, server string) *meter {
+func (s *serverState) budget(b *budget.Budgets, server string) *budget.Meter {
 	m := s.meter.Load()
 	if m == nil {
-		m = b.meter(server)
+		m = b.Meter(server)
 		s.meter.Store(m)
 	}
 	return m

@@ -15,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/budget"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -267,7 +268,7 @@ func (w *consoleWorld) Budgets() []console.Budget {
 			out = append(out, console.Budget{Server: b.Server, Used: b.Run, Limit: b.RunLimit, Per: "run"})
 		}
 		if b.WindowLimit > 0 {
-			out = append(out, console.Budget{Server: b.Server, Used: b.WindowUsed, Limit: b.WindowLimit, Per: policy.Short(b.Window), Refill: b.Refill})
+			out = append(out, console.Budget{Server: b.Server, Used: b.WindowUsed, Limit: b.WindowLimit, Per: budget.Short(b.Window), Refill: b.Refill})
 		}
 	}
 	return out

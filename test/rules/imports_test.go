@@ -57,7 +57,8 @@ var rooms = map[string]rule{
 	"host":                    {ours: []string{"config", "upstream", "host/internal/supervise", "host/internal/deadline"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},
 	"host/internal/supervise": {},
 	"host/internal/deadline":  {ours: []string{"mcp"}},
-	"policy":                  {ours: []string{"config", "host", "vault", "policy/pins"}},
+	"policy":                  {ours: []string{"config", "host", "vault", "policy/budget", "policy/pins"}},
+	"policy/budget":           {ours: []string{"config", "vault"}},
 	"policy/pins":             {ours: []string{"config", "vault"}},
 	"surface":                 {ours: []string{"policy", "auth"}},
 	"gateway":                 {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
@@ -71,7 +72,7 @@ var rooms = map[string]rule{
 		"go.opentelemetry.io/otel",
 	}},
 	"internal/app": {ours: []string{
-		"config", "process", "upstream", "host", "policy", "policy/pins", "surface", "gateway", "console",
+		"config", "process", "upstream", "host", "policy", "policy/budget", "policy/pins", "surface", "gateway", "console",
 		"auth", "auth/bulk", "vault", "vault/sqlstore", "control", "internal/person",
 	}},
 	"usher":         {ours: []string{"*"}},

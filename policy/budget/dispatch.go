@@ -1,4 +1,4 @@
-package policy
+package budget
 
 import (
 	"context"
@@ -8,6 +8,9 @@ import (
 // Session counts the calls of one session of a client. The zero value is ready to
 // use; how many calls there may be is usher.budgets.session at the time of a call.
 type Session struct{ used atomic.Int64 }
+
+// Used is how many calls were charged to the session.
+func (s *Session) Used() int64 { return s.used.Load() }
 
 // dispatch is the budget of a context.
 type dispatch struct {
@@ -19,16 +22,16 @@ type dispatch struct {
 // dispatchKey finds the budget of a context.
 type dispatchKey struct{}
 
-// WithBudget returns a context with which at most n tools can be called, by whatever
+// With returns a context with which at most n tools can be called, by whatever
 // uses the context or one made from it: a budget for one task of the program. Every
-// further call fails with [ErrBudget]. A budget inside another one counts for both.
-func WithBudget(ctx context.Context, n int64) context.Context {
+// further call fails with [ErrSpent]. A budget inside another one counts for both.
+func With(ctx context.Context, n int64) context.Context {
 	return context.WithValue(ctx, dispatchKey{}, &dispatch{limit: max(n, 0), outer: dispatchOf(ctx)})
 }
 
-// BudgetLeft returns how many more calls a context allows; false when it has no
+// Left returns how many more calls a context allows; false when it has no
 // budget.
-func BudgetLeft(ctx context.Context) (int64, bool) {
+func Left(ctx context.Context) (int64, bool) {
 	d := dispatchOf(ctx)
 	if d == nil {
 		return 0, false
@@ -53,7 +56,7 @@ func (d *dispatch) take() error {
 		if n := at.used.Add(1); n > at.limit {
 			at.used.Add(-1)
 			d.refund(at)
-			return &BudgetError{Scope: ScopeDispatch, Limit: at.limit}
+			return &Error{Scope: ScopeDispatch, Limit: at.limit}
 		}
 	}
 	return nil
@@ -73,7 +76,7 @@ func (s *Session) take(limit int64) error {
 	}
 	if n := s.used.Add(1); limit > 0 && n > limit {
 		s.used.Add(-1)
-		return &BudgetError{Scope: ScopeSession, Limit: limit}
+		return &Error{Scope: ScopeSession, Limit: limit}
 	}
 	return nil
 }
@@ -84,9 +87,9 @@ func (s *Session) refund() {
 	}
 }
 
-// chargeAll takes one call from all budgets that apply, or from none of them: of the
+// Charge takes one call from all budgets that apply, or from none of them: of the
 // context, of the session, of all servers together and of the server.
-func (b *budgets) chargeAll(ctx context.Context, s *Session, m *meter) error {
+func (b *Budgets) Charge(ctx context.Context, s *Session, m *Meter) error {
 	d := dispatchOf(ctx)
 	if err := d.take(); err != nil {
 		return err

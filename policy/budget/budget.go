@@ -1,4 +1,4 @@
-package policy
+package budget
 
 import (
 	"context"
@@ -13,29 +13,31 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// budgets charges calls: to everything together, and to each server.
-type budgets struct {
+// Budgets charges calls: to everything together, and to each server.
+type Budgets struct {
 	store vault.Counters // nil: windows are counted in this process only
 	log   *slog.Logger
 
-	total   meter
+	total   Meter
 	session atomic.Int64 // calls in each session, 0 for no limit
 
 	mu      sync.Mutex // guards limits, servers, swept
 	limits  config.Budgets
 	swept   map[string]int64 // the newest window for which that was done, by length
-	servers map[string]*meter
+	servers map[string]*Meter
 }
 
-func newBudgets(store vault.Counters, log *slog.Logger) *budgets {
-	b := &budgets{store: store, log: log, servers: map[string]*meter{}, swept: map[string]int64{}}
+// New returns budgets without limits. Without a store, windows are counted in this process
+// only.
+func New(store vault.Counters, log *slog.Logger) *Budgets {
+	b := &Budgets{store: store, log: log, servers: map[string]*Meter{}, swept: map[string]int64{}}
 	b.total.of = b
 	b.total.limit.Store(&config.Budget{})
 	return b
 }
 
-// configure replaces the limits; what has been used stays used.
-func (b *budgets) configure(limits config.Budgets) {
+// Configure replaces the limits; what has been used stays used.
+func (b *Budgets) Configure(limits config.Budgets) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.limits = limits
@@ -48,7 +50,7 @@ func (b *budgets) configure(limits config.Budgets) {
 
 // charge takes one call from the budgets that apply, or from none of them. m is the
 // server's.
-func (b *budgets) charge(ctx context.Context, m *meter) error {
+func (b *Budgets) charge(ctx context.Context, m *Meter) error {
 	if b.store != nil && b.total.dry() && m.dry() {
 		b.reserveBoth(ctx, m)
 	}
@@ -62,14 +64,14 @@ func (b *budgets) charge(ctx context.Context, m *meter) error {
 	return nil
 }
 
-// meter returns the one of a server, which stays the same.
-func (b *budgets) meter(server string) *meter {
+// Meter returns the one of a server, which stays the same.
+func (b *Budgets) Meter(server string) *Meter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if m := b.servers[server]; m != nil {
 		return m
 	}
-	m := &meter{of: b, server: server}
+	m := &Meter{of: b, server: server}
 	m.setLimit(limitOf(b.limits, server))
 	b.servers[server] = m
 	return m
@@ -82,10 +84,10 @@ func limitOf(limits config.Budgets, server string) config.Budget {
 	return limits.PerServer
 }
 
-// close gives back what was reserved and not used.
-func (b *budgets) close(ctx context.Context) {
+// Close gives back what was reserved and not used.
+func (b *Budgets) Close(ctx context.Context) {
 	b.mu.Lock()
-	meters := slices.AppendSeq([]*meter{&b.total}, maps.Values(b.servers))
+	meters := slices.AppendSeq([]*Meter{&b.total}, maps.Values(b.servers))
 	b.mu.Unlock()
 	for _, m := range meters {
 		if w := m.window.Swap(nil); w != nil {
@@ -94,8 +96,8 @@ func (b *budgets) close(ctx context.Context) {
 	}
 }
 
-// BudgetStatus is how far a budget is used up.
-type BudgetStatus struct {
+// Status is how far a budget is used up.
+type Status struct {
 	Server      string // empty: all servers together
 	Run         int64  // calls in this run
 	RunLimit    int64  // 0: no limit
@@ -107,19 +109,19 @@ type BudgetStatus struct {
 	Refill     time.Time // end of the window; zero when there is none
 }
 
-// status lists all budgets that have a limit or have been used, by name.
-func (b *budgets) status() []BudgetStatus {
+// Status lists all budgets that have a limit or have been used, by name.
+func (b *Budgets) Status() []Status {
 	b.mu.Lock()
 	names := slices.Sorted(maps.Keys(b.servers))
-	meters := []*meter{&b.total}
+	meters := []*Meter{&b.total}
 	for _, name := range names {
 		meters = append(meters, b.servers[name])
 	}
 	b.mu.Unlock()
-	var out []BudgetStatus
+	var out []Status
 	for _, m := range meters {
 		limit := m.limit.Load()
-		s := BudgetStatus{Server: m.server, Run: m.run.Load(), RunLimit: limit.Run, WindowLimit: limit.Calls}
+		s := Status{Server: m.server, Run: m.run.Load(), RunLimit: limit.Run, WindowLimit: limit.Calls}
 		if limit.Calls > 0 {
 			s.Window = limit.Window
 		}
@@ -132,16 +134,16 @@ func (b *budgets) status() []BudgetStatus {
 	return out
 }
 
-// meter counts the calls of one budget.
-type meter struct {
-	of     *budgets
+// Meter counts the calls of one budget.
+type Meter struct {
+	of     *Budgets
 	server string
 	limit  atomic.Pointer[config.Budget]
 	run    atomic.Int64
 	window atomic.Pointer[window]
 }
 
-func (m *meter) setLimit(b config.Budget) {
+func (m *Meter) setLimit(b config.Budget) {
 	if b.Window <= 0 {
 		b.Window = time.Hour
 	}
@@ -152,11 +154,11 @@ func (m *meter) setLimit(b config.Budget) {
 	}
 }
 
-func (m *meter) take(ctx context.Context) error {
+func (m *Meter) take(ctx context.Context) error {
 	limit := m.limit.Load()
 	if n := m.run.Add(1); limit.Run > 0 && n > limit.Run {
 		m.run.Add(-1)
-		return &BudgetError{Server: m.server, Limit: limit.Run}
+		return &Error{Server: m.server, Limit: limit.Run}
 	}
 	if limit.Calls <= 0 {
 		return nil
@@ -169,7 +171,7 @@ func (m *meter) take(ctx context.Context) error {
 }
 
 // dry says whether the next call has to ask the store.
-func (m *meter) dry() bool {
+func (m *Meter) dry() bool {
 	if m.limit.Load().Calls <= 0 {
 		return false
 	}
@@ -177,7 +179,7 @@ func (m *meter) dry() bool {
 	return w == nil || w.left.Load() <= 0
 }
 
-func (m *meter) refund() {
+func (m *Meter) refund() {
 	m.run.Add(-1)
 	if w := m.window.Load(); w != nil {
 		w.left.Add(1)
@@ -185,7 +187,7 @@ func (m *meter) refund() {
 }
 
 // current is the window of now, nil when the limit was just changed.
-func (m *meter) current(limit *config.Budget, now time.Time) *window {
+func (m *Meter) current(limit *config.Budget, now time.Time) *window {
 	w := m.window.Load()
 	if w != nil && now.Before(w.end) {
 		return w
@@ -197,7 +199,7 @@ func (m *meter) current(limit *config.Budget, now time.Time) *window {
 	return m.window.Load() // another caller turned the page
 }
 
-func (m *meter) takeFromWindow(ctx context.Context, limit *config.Budget) error {
+func (m *Meter) takeFromWindow(ctx context.Context, limit *config.Budget) error {
 	now := time.Now()
 	w := m.current(limit, now)
 	if w == nil {
@@ -209,7 +211,7 @@ func (m *meter) takeFromWindow(ctx context.Context, limit *config.Budget) error 
 			return err
 		}
 		if !granted {
-			return &BudgetError{Server: m.server, Limit: limit.Calls, Window: limit.Window, Refill: w.end}
+			return &Error{Server: m.server, Limit: limit.Calls, Window: limit.Window, Refill: w.end}
 		}
 	}
 	return nil

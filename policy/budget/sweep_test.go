@@ -1,4 +1,4 @@
-package policy
+package budget
 
 import (
 	"fmt"

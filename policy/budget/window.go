@@ -1,4 +1,4 @@
-package policy
+package budget
 
 import (
 	"context"
@@ -89,7 +89,7 @@ func (w *window) take() bool {
 
 // reserve gets some more calls and reports whether there may be one to take. One
 // caller asks the store, the others wait for it.
-func (w *window) reserve(ctx context.Context, b *budgets, now time.Time) (bool, error) {
+func (w *window) reserve(ctx context.Context, b *Budgets, now time.Time) (bool, error) {
 	select {
 	case <-w.turn:
 		defer func() { w.turn <- struct{}{} }()
@@ -115,7 +115,7 @@ func (w *window) reserve(ctx context.Context, b *budgets, now time.Time) (bool, 
 
 // reserveBoth asks the store for both budgets of a call at once, which waits for the
 // disk once. What came of it shows when they are taken from.
-func (b *budgets) reserveBoth(ctx context.Context, m *meter) {
+func (b *Budgets) reserveBoth(ctx context.Context, m *Meter) {
 	now := time.Now()
 	total, own := b.total.current(b.total.limit.Load(), now), m.current(m.limit.Load(), now)
 	if total == nil || own == nil {
@@ -156,7 +156,7 @@ func (w *window) grant(n int64, now time.Time) bool {
 
 // settle returns how many calls may be used, of chunk that were wanted: sum is what the
 // shared counter has become by that and the debt, or err says why it is not known.
-func (w *window) settle(ctx context.Context, b *budgets, chunk, sum int64, err error) int64 {
+func (w *window) settle(ctx context.Context, b *Budgets, chunk, sum int64, err error) int64 {
 	if err != nil {
 		// Calls go on while the store is away; this process then keeps to the
 		// limit on its own and tells the counter later.
@@ -199,7 +199,7 @@ func (w *window) nextChunk(now time.Time) int64 {
 }
 
 // giveBack returns what was reserved and not used, and pays debts.
-func (w *window) giveBack(ctx context.Context, b *budgets) {
+func (w *window) giveBack(ctx context.Context, b *Budgets) {
 	if b.store == nil || !time.Now().Before(w.end) {
 		return
 	}

@@ -1,4 +1,4 @@
-package policy
+package budget
 
 import (
 	"context"
@@ -45,16 +45,16 @@ func (c *counting) AddAll(ctx context.Context, deltas ...vault.Count) ([]int64, 
 
 func newCounting() *counting { return &counting{Store: vault.NewMemory()} }
 
-func budgetsOf(store vault.Counters, limits config.Budgets) *budgets {
-	b := newBudgets(store, slog.New(slog.DiscardHandler))
-	b.configure(limits)
+func budgetsOf(store vault.Counters, limits config.Budgets) *Budgets {
+	b := New(store, slog.New(slog.DiscardHandler))
+	b.Configure(limits)
 	return b
 }
 
-func spend(t *testing.T, b *budgets, server string, n int) (ok int, last error) {
+func spend(t *testing.T, b *Budgets, server string, n int) (ok int, last error) {
 	t.Helper()
 	for range n {
-		if err := b.charge(t.Context(), b.meter(server)); err != nil {
+		if err := b.charge(t.Context(), b.Meter(server)); err != nil {
 			last = err
 		} else {
 			ok++
@@ -65,11 +65,11 @@ func spend(t *testing.T, b *budgets, server string, n int) (ok int, last error) 
 
 func TestBudgetOfARun(t *testing.T) {
 	b := budgetsOf(nil, config.Budgets{Total: config.Budget{Run: 5}, Servers: map[string]config.Budget{"small": {Run: 2}}})
-	if ok, err := spend(t, b, "small", 4); ok != 2 || !errors.Is(err, ErrBudget) {
+	if ok, err := spend(t, b, "small", 4); ok != 2 || !errors.Is(err, ErrSpent) {
 		t.Errorf("small: %d calls, %v", ok, err)
 	}
 	ok, err := spend(t, b, "big", 10)
-	var be *BudgetError
+	var be *Error
 	if ok != 3 || !errors.As(err, &be) || be.Server != "" || be.Limit != 5 || !be.Refill.IsZero() {
 		t.Errorf("big: %d calls, %v; want the 3 that small left of 5", ok, err)
 	}
@@ -88,7 +88,7 @@ func TestBudgetOfAWindow(t *testing.T) {
 					t.Errorf("%d calls in the first hour, want 10", ok)
 				}
 				_, err := spend(t, b, "s", 1)
-				var be *BudgetError
+				var be *Error
 				if !errors.As(err, &be) || be.Server != "s" || time.Until(be.Refill) != 40*time.Minute {
 					t.Fatalf("%v, want it to refill in 40m", err)
 				}
@@ -121,7 +121,7 @@ func TestBudgetIsSharedBetweenProcesses(t *testing.T) {
 		a, b := budgetsOf(store, limits), budgetsOf(store, limits)
 		used := 0
 		for range 1000 {
-			for _, p := range []*budgets{a, b} {
+			for _, p := range []*Budgets{a, b} {
 				ok, _ := spend(t, p, "s", 1)
 				used += ok
 			}
@@ -189,7 +189,7 @@ func TestBudgetOfOneCall(t *testing.T) {
 		if ok, err := spend(t, b, "s", 1); ok != 1 {
 			t.Fatal(err)
 		}
-		b.close(t.Context())
+		b.Close(t.Context())
 		if n := store.adds.Load(); n != 1 {
 			t.Errorf("the store was written %d times, want once", n)
 		}
@@ -215,12 +215,12 @@ func TestBudgetsTogether(t *testing.T) {
 				}
 				store.away.Store(false)
 				for server, want := range map[string]int{"a": 1, "b": 2} {
-					if ok, err := spend(t, b, server, 3); ok != want || !errors.Is(err, ErrBudget) {
+					if ok, err := spend(t, b, server, 3); ok != want || !errors.Is(err, ErrSpent) {
 						t.Errorf("%s: %d calls, %v; want %d", server, ok, err, want)
 					}
 				}
-				b.close(t.Context())
-				if ok, err := spend(t, budgetsOf(store, limits), "c", 2); ok != 1 || !errors.Is(err, ErrBudget) {
+				b.Close(t.Context())
+				if ok, err := spend(t, budgetsOf(store, limits), "c", 2); ok != 1 || !errors.Is(err, ErrSpent) {
 					t.Errorf("the next process: %d calls, %v; want the one that is left of all", ok, err)
 				}
 			})
@@ -236,7 +236,7 @@ func TestBudgetGivesBackWhatIsUnused(t *testing.T) {
 		if ok, _ := spend(t, a, "s", 3); ok != 3 {
 			t.Fatal(ok)
 		}
-		a.close(t.Context())
+		a.Close(t.Context())
 		b := budgetsOf(store, limits)
 		if ok, _ := spend(t, b, "s", 200); ok != 157 {
 			t.Errorf("the next process got %d calls, want 157", ok)
@@ -258,7 +258,7 @@ func TestBudgetGivenBackIsSeen(t *testing.T) {
 			time.Sleep(time.Second)
 			spend(t, b, "s", 1)
 		}
-		a.close(t.Context())
+		a.Close(t.Context())
 		time.Sleep(time.Second)
 		if ok, _ := spend(t, b, "s", 5); ok != 1 {
 			t.Errorf("%d calls, want the one that was given back", ok)
@@ -289,11 +289,11 @@ func TestBudgetWhileTheStoreIsAway(t *testing.T) {
 func TestBudgetLimitsCanChange(t *testing.T) {
 	b := budgetsOf(nil, config.Budgets{Total: config.Budget{Run: 2}, PerServer: config.Budget{Calls: 1}})
 	spend(t, b, "s", 5)
-	b.configure(config.Budgets{Total: config.Budget{Run: 3}})
+	b.Configure(config.Budgets{Total: config.Budget{Run: 3}})
 	if ok, _ := spend(t, b, "s", 5); ok != 2 {
 		t.Errorf("%d calls after the change, want the 2 that are left of 3", ok)
 	}
-	b.configure(config.Budgets{})
+	b.Configure(config.Budgets{})
 	if ok, _ := spend(t, b, "s", 50); ok != 50 {
 		t.Errorf("%d of 50 calls without a limit", ok)
 	}
@@ -310,7 +310,7 @@ func TestBudgetUnderConcurrency(t *testing.T) {
 		for range 16 {
 			wg.Go(func() {
 				for i := range 100 {
-					if b.charge(context.Background(), b.meter(fmt.Sprint("s", i%2))) == nil {
+					if b.charge(context.Background(), b.Meter(fmt.Sprint("s", i%2))) == nil {
 						ok.Add(1)
 					}
 				}
@@ -327,7 +327,7 @@ func TestBudgetStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budgetsOf(vault.NewMemory(), config.Budgets{Total: config.Budget{Run: 50}, PerServer: config.Budget{Calls: 32, Window: time.Hour}})
 		spend(t, b, "s", 7)
-		got := b.status()
+		got := b.Status()
 		if len(got) != 2 || got[0].Run != 7 || got[0].RunLimit != 50 || got[1].Server != "s" || got[1].WindowUsed != 7 || got[1].WindowLimit != 32 {
 			t.Errorf("%+v", got)
 		}
@@ -335,29 +335,4 @@ func TestBudgetStatus(t *testing.T) {
 			t.Errorf("refills in %v", time.Until(got[1].Refill))
 		}
 	})
-}
-
-// A cache hit is a call like any other, and a refused call costs nothing.
-func TestEveryLogicalCallIsCharged(t *testing.T) {
-	h := newFakeHost(simpleTool("x"))
-	h.do = answers(`{"content":[],"ttlMs":60000}`)
-	cfg := configOf(nil, []string{"s/denied"})
-	cfg.Usher.Budgets.Servers = map[string]config.Budget{"s": {Run: 4}}
-	g := openGate(t, h, nil, &Options{Config: cfg})
-	for range 3 {
-		if _, err := g.Call(t.Context(), callOf("s", "denied")); !errors.Is(err, ErrDenied) {
-			t.Fatal(err)
-		}
-	}
-	for range 4 {
-		if _, err := g.Call(t.Context(), callOf("s", "x")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := g.Call(t.Context(), callOf("s", "x")); !errors.Is(err, ErrBudget) {
-		t.Errorf("%v, want ErrBudget", err)
-	}
-	if n := h.calls.Load(); n != 1 {
-		t.Errorf("%d calls reached the server, want 1 and 3 hits", n)
-	}
 }

@@ -1,4 +1,4 @@
-package policy
+package budget
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // sweep removes the counters of earlier windows of a length, of all budgets together:
 // whoever opens the first window of a time does, and nobody else in this process. The
 // last ones are kept: another process's clock may be a little behind.
-func (b *budgets) sweep(ctx context.Context, span string, index int64) {
+func (b *Budgets) sweep(ctx context.Context, span string, index int64) {
 	b.mu.Lock()
 	done := b.swept[span] >= index
 	b.swept[span] = max(b.swept[span], index)
