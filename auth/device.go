@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -148,7 +149,7 @@ func (e *Engine) askDevice(ctx context.Context, b *begun, fresh bool) (*pending,
 
 // readDevice reads the answer of a device authorization endpoint.
 func readDevice(resp *http.Response, body []byte, p *pending, secrets []string) error {
-	te := &TokenError{Host: clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	te := &TokenError{Host: clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retry.After(resp.Header.Get("Retry-After"))}
 	fields, problem := readFields(resp.Header.Get("Content-Type"), body)
 	switch code := textField(fields, "error"); {
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:

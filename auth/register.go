@@ -14,6 +14,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -277,7 +278,7 @@ func wantedMethod(supported []string) string {
 
 // readRegistration reads the answer to a registration (RFC 7591).
 func readRegistration(resp *http.Response, body []byte, p *provider, to redirect) (*registration, error) {
-	te := &TokenError{Host: clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	te := &TokenError{Host: clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retry.After(resp.Header.Get("Retry-After"))}
 	var got struct {
 		ClientID      string          `json:"client_id"`
 		ClientSecret  string          `json:"client_secret"`

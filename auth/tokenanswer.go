@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -35,7 +36,7 @@ type tokenAnswer struct {
 // answer in odd ways: errors with status 200, numbers as strings, forms in place of
 // JSON, pages of HTML. Secrets lists what was sent and must not be repeated.
 func readAnswer(resp *http.Response, body []byte, secrets []string) (*tokenAnswer, error) {
-	te := &TokenError{Host: clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	te := &TokenError{Host: clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retry.After(resp.Header.Get("Retry-After"))}
 	status := resp.StatusCode
 	fields, problem := readFields(resp.Header.Get("Content-Type"), body)
 	switch {

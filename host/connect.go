@@ -12,6 +12,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host/internal/deadline"
 	"github.com/usher-mcp/usher/host/internal/supervise"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -158,7 +159,7 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 	u.mu.Lock()
 	pause := time.Until(u.notBefore)
 	u.mu.Unlock()
-	if err := sleep(ctx, pause); err != nil {
+	if err := retry.Sleep(ctx, pause); err != nil {
 		return err
 	}
 	resolved, err := u.srv.Resolve(ctx, u.h.opt.Lookup)
@@ -200,21 +201,6 @@ func (u *unit) permitted(ctx context.Context) error {
 		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrHeldBack, err), Hint: "run: usher approve " + u.key.Server}
 	}
 	return nil
-}
-
-// sleep waits, or returns the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // dial makes the connection, again after a refusal that the Authorizer could do

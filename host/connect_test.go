@@ -14,6 +14,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host/internal/supervise"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -23,7 +24,7 @@ import (
 func TestSingleFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(ctx context.Context, _ config.Server, _ int) (*double, error) {
-			return &double{}, sleep(ctx, 5*time.Second)
+			return &double{}, retry.Sleep(ctx, 5*time.Second)
 		}}
 		h := s.open(t, nil)
 		impatient, stop := context.WithTimeout(t.Context(), time.Second)

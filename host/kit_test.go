@@ -15,6 +15,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/upstream"
@@ -102,7 +103,7 @@ func (d *double) Gone() context.Context { return d.life }
 
 func (d *double) Close() error {
 	if !d.closed.Swap(true) {
-		_ = sleep(context.Background(), d.closing)
+		_ = retry.Sleep(context.Background(), d.closing)
 		if d.gone != nil {
 			d.gone()
 		}

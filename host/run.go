@@ -11,6 +11,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host/internal/deadline"
 	"github.com/usher-mcp/usher/host/internal/supervise"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -269,5 +270,5 @@ func waits(ctx context.Context, p *deadline.Pausable, d time.Duration) bool {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < d || p.Remaining() < d {
 		return false
 	}
-	return sleep(ctx, d) == nil
+	return retry.Sleep(ctx, d) == nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host/internal/deadline"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -213,7 +214,7 @@ func TestDeadlineRestsWhileAnswering(t *testing.T) {
 				if werr != nil {
 					return nil, werr
 				}
-				if sleep(ctx, srvTime) != nil {
+				if retry.Sleep(ctx, srvTime) != nil {
 					return nil, context.Cause(ctx)
 				}
 				return []byte(`{}`), nil

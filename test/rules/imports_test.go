@@ -14,7 +14,7 @@ type rule struct {
 
 // everywhere may be imported by any room.
 var everywhere = rule{
-	ours: []string{"internal/jsonx", "internal/wire", "mcp", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "event"},
+	ours: []string{"internal/jsonx", "internal/wire", "mcp", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "internal/retry", "internal/task", "event"},
 	theirs: []string{
 		"golang.org/x/sync",
 		"=go.opentelemetry.io/otel", // the API; its SDK lies below the same path
@@ -41,6 +41,7 @@ var rooms = map[string]rule{
 	"internal/wire":           {ours: []string{"internal/jsonx", "mcp"}},
 	"mcp":                     {ours: []string{"internal/jsonx", "internal/limit", "internal/lookalike"}},
 	"event":                   {},
+	"internal/retry":          {},
 	"internal/meter":          {theirs: []string{"golang.org/x/sys"}},
 	"internal/otlp":           {ours: []string{"internal/meter"}, theirs: []string{"go.opentelemetry.io/otel/sdk"}},
 	"config":                  {theirs: []string{"github.com/tailscale/hujson"}},
