@@ -258,8 +258,8 @@ func nextStep(err error, otherwise string) string {
 	switch {
 	case errors.As(err, &login) && login.Command != "":
 		return login.Command
-	case errors.As(err, &e) && e.Hint != "":
-		return strings.TrimPrefix(strings.TrimPrefix(e.Hint, "run: "), "see: ")
+	case errors.As(err, &e) && app.NextStep(e) != "":
+		return strings.TrimPrefix(strings.TrimPrefix(app.NextStep(e), "run: "), "see: ")
 	}
 	return otherwise
 }

@@ -132,7 +132,7 @@ func (u *unit) unknownTool(req Request, err error) error {
 		return err
 	}
 	return &Error{
-		Server: u.key.Server, Hint: didYouMean(name, u.catalog.toolNames()),
+		Server: u.key.Server, Advice: didYouMean(name, u.catalog.toolNames()),
 		Err: &unknownError{what: ErrUnknownTool, text: fmt.Sprintf("%s has no tool named %q", u.key.Server, name), err: err},
 	}
 }

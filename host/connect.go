@@ -191,14 +191,14 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 func (u *unit) permitted(ctx context.Context) error {
 	switch {
 	case u.srv.Problem != nil:
-		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrDisabled, u.srv.Problem), Hint: "mend its definition, then: usher reload " + u.key.Server}
+		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrDisabled, u.srv.Problem), Advice: "mend its definition", Action: ActionReload}
 	case u.srv.Disabled:
-		return &Error{Op: "connect", Server: u.key.Server, Err: ErrDisabled, Hint: `remove "disabled" from its definition`}
+		return &Error{Op: "connect", Server: u.key.Server, Err: ErrDisabled, Advice: `remove "disabled" from its definition`}
 	case u.h.opt.Approved == nil:
 		return nil
 	}
 	if err := u.h.opt.Approved(ctx, *u.srv); err != nil {
-		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrHeldBack, err), Hint: "run: usher approve " + u.key.Server}
+		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrHeldBack, err), Action: ActionApprove}
 	}
 	return nil
 }

@@ -170,7 +170,17 @@ func (s *stage) last() *double {
 // definition.
 func (s *stage) open(t *testing.T, opt *Options, change ...func(*config.Server)) *Host {
 	t.Helper()
-	h := newHost(opt, s.dial)
+	with := Options{}
+	if opt != nil {
+		with = *opt
+	}
+	with.LoginCommand = func(k Key) string {
+		if k.Account != "" {
+			return "log in to " + k.Server + "@" + k.Account
+		}
+		return "log in to " + k.Server
+	}
+	h := newHost(&with, s.dial)
 	t.Cleanup(h.Close)
 	mustSpawn(t, h, lazyServer("a", change...))
 	return h
@@ -216,6 +226,23 @@ func stateOf(t testing.TB, h *Host, name string) ServerStatus {
 	}
 	t.Fatalf("no status of %s", name)
 	return ServerStatus{}
+}
+
+// said is what a person is told: the error, and the next step.
+func said(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.Hint() != "" {
+		return err.Error() + "; " + e.Hint()
+	}
+	return err.Error()
+}
+
+func actionOf(err error) Action {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Action
+	}
+	return ""
 }
 
 func wantErr(t testing.TB, err, want error) {

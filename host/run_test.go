@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -194,7 +193,7 @@ func TestTimeouts(t *testing.T) {
 		_, err = h.Do(t.Context(), keyA, req)
 		wantErr(t, err, ErrCircuitOpen)
 		var e *Error
-		if !errors.As(err, &e) || e.RetryAfter != 30*time.Second || !strings.Contains(e.Error(), "usher reload a") {
+		if !errors.As(err, &e) || e.RetryAfter != 30*time.Second || e.Action != ActionReload {
 			t.Errorf("%v, retry after %v", err, e.RetryAfter)
 		}
 		if cancelled.Load() != 4 {

@@ -332,7 +332,7 @@ func TestUnknownNames(t *testing.T) {
 		_, toolsErr := h.Tools(t.Context(), k)
 		for _, err := range []error{doErr, toolsErr, h.Stop("gitub"), h.Reload(t.Context(), "gitub")} {
 			wantErr(t, err, ErrUnknownServer)
-			if want := `no server named "gitub" is hosted; did you mean "github"?`; err.Error() != want {
+			if want := `no server named "gitub" is hosted; did you mean "github"?`; said(err) != want {
 				t.Errorf("%q, want %q", err, want)
 			}
 		}
@@ -347,7 +347,7 @@ func TestUnknownNames(t *testing.T) {
 		_, err = h.Do(t.Context(), keyA, callTool("create_isue", nil))
 		wantErr(t, err, ErrUnknownTool)
 		var answer *mcp.Error
-		if !errors.As(err, &answer) || err.Error() != `a has no tool named "create_isue"; did you mean "create_issue"?` {
+		if !errors.As(err, &answer) || said(err) != `a has no tool named "create_isue"; did you mean "create_issue"?` {
 			t.Errorf("%q", err)
 		}
 		_, err = h.Do(t.Context(), keyA, callTool("close_issue", nil))

@@ -215,12 +215,12 @@ func (u *unit) needLogin(err error) {
 	u.command = need.Command
 }
 
-// login is the command for a person who has to log in.
+// login is the command for a person who has to log in; "" when the program has none.
 func (u *unit) login() string {
-	if u.key.Account == "" {
-		return "usher login " + u.key.Server
+	if u.h.opt.LoginCommand == nil {
+		return ""
 	}
-	return "usher login " + u.key.Server + "@" + u.key.Account
+	return u.h.opt.LoginCommand(u.key)
 }
 
 // renew forgets what supervision knows and takes the connection out of use. The

@@ -44,6 +44,9 @@ func (e *DeniedError) Error() string {
 // Is makes errors.Is(err, ErrDenied) hold.
 func (e *DeniedError) Is(target error) bool { return target == ErrDenied }
 
+// NotAllowed reports that no rule names it, where only what is allowed may be used.
+func (e *DeniedError) NotAllowed() bool { return e.Rule == "" && e.Reason == notAllowed }
+
 // Hint is what to do about it.
 func (e *DeniedError) Hint() string {
 	switch {
@@ -51,8 +54,8 @@ func (e *DeniedError) Hint() string {
 		return fmt.Sprintf("edit the rule at %s:%d", e.Origin.File, e.Origin.Line)
 	case e.Rule != "" && e.Origin.File != "":
 		return "change " + e.Origin.File
-	case e.Reason == notAllowed:
-		return "usher allow " + targetName(e.Server, e.Account, e.Tool)
+	case e.NotAllowed():
+		return "allow " + targetName(e.Server, e.Account, e.Tool)
 	}
 	return ""
 }
@@ -73,17 +76,14 @@ func (e *ChangedError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("%s is blocked: %s", target, e.Reason)
 	}
-	return fmt.Sprintf("%s is blocked: its definition is not the one that was pinned (%s); usher pins accept %[1]s", target, strings.Join(e.Fields, ", "))
+	return fmt.Sprintf("%s is blocked: its definition is not the one that was pinned (%s)", target, strings.Join(e.Fields, ", "))
 }
 
 // Is makes errors.Is(err, ErrSchemaChanged) hold.
 func (e *ChangedError) Is(target error) bool { return target == ErrSchemaChanged }
 
-// Hint is the command that shows the change; the one that accepts it stands in the
-// message.
-func (e *ChangedError) Hint() string {
-	return "usher pins diff " + targetName(e.Server, e.Account, e.Tool)
-}
+// Hint is the next step for a person.
+func (e *ChangedError) Hint() string { return "review the change, then accept it" }
 
 // targetName is how people and commands name a tool: server/tool, or
 // server@account/tool.

@@ -228,14 +228,10 @@ func (w *consoleWorld) Call(ctx context.Context, account, tool string, arguments
 // Explain says what an error means. What policy says has its own hint.
 func (w *consoleWorld) Explain(err error) surface.Problem {
 	p := policy.Explain(err)
-	p.Text = err.Error()
+	p.Text = Message(err)
 	var failed *host.Error
-	var hinted interface{ Hint() string }
-	switch {
-	case errors.As(err, &failed):
-		p.Next = failed.Hint
-	case errors.As(err, &hinted):
-		p.Next = hinted.Hint()
+	if p.Next = Advice(err); errors.As(err, &failed) {
+		p.Next = NextStep(failed)
 	}
 	if errors.Is(err, context.Canceled) {
 		p.Text = "cancelled"

@@ -175,6 +175,9 @@ func (e *ChangedAgainError) Error() string {
 	return toolName(e.Server, e.Tool) + " changed again since it was looked at"
 }
 
+// Hint is the next step for a person.
+func (e *ChangedAgainError) Hint() string { return "review the change again" }
+
 // toolName is how people and commands name a tool: server/tool. Without a tool it is
 // the server.
 func toolName(server, tool string) string {
