@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/app"
-	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // examineSelf looks at what all servers share: files, settings, running ushers.
@@ -258,8 +258,8 @@ func nextStep(err error, otherwise string) string {
 	switch {
 	case errors.As(err, &login) && login.Command != "":
 		return login.Command
-	case errors.As(err, &e) && e.Hint != "":
-		return strings.TrimPrefix(strings.TrimPrefix(e.Hint, "run: "), "see: ")
+	case errors.As(err, &e) && app.NextStep(e) != "":
+		return strings.TrimPrefix(strings.TrimPrefix(app.NextStep(e), "run: "), "see: ")
 	}
 	return otherwise
 }
@@ -308,7 +308,7 @@ func (x *examiner) pins(ctx context.Context, srv config.Server, d *diagnosis) bo
 			continue
 		}
 		pinned++
-		if p.State == policy.PinChanged {
+		if p.State == pins.StateChanged {
 			changed++
 		}
 	}

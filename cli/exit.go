@@ -8,6 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/person"
 	"github.com/usher-mcp/usher/policy"
 )
@@ -108,10 +109,4 @@ func (a *factory) reportPlaces(err error) bool {
 }
 
 // hintOf finds the outermost next step.
-func hintOf(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
-}
+func hintOf(err error) string { return app.Advice(err) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -20,7 +21,7 @@ func (a *factory) explain(err error) (what, next string) {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted", hintOf(err)
 	}
-	return err.Error(), hintOf(err)
+	return app.Message(err), hintOf(err)
 }
 
 // explained is explain on one line.

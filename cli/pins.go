@@ -11,7 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/app"
-	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 type pinsOptions struct {
@@ -59,21 +59,21 @@ func (a *factory) pinsList(ctx context.Context, o pinsOptions) error {
 	if err != nil {
 		return err
 	}
-	pins, err := h.Pins().List(ctx)
+	list, err := h.Pins().List(ctx)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return a.printJSON(pinsJSON(pins))
+		return a.printJSON(pinsJSON(list))
 	}
 	t := table{head: []string{"TOOL", "STATE", "WHAT", "SINCE"}}
 	changed, servers := 0, map[string]bool{}
-	for _, p := range pins {
+	for _, p := range list {
 		servers[p.Server] = true
-		if p.State == policy.PinChanged {
+		if p.State == pins.StateChanged {
 			changed++
 		}
-		if o.all || p.State != policy.PinSame {
+		if o.all || p.State != pins.StateSame {
 			t.add(config.Unquoted(p.Server+"/"+p.Tool), p.State, pinDetail(p), ago(time.Now(), p.At))
 		}
 	}
@@ -81,12 +81,12 @@ func (a *factory) pinsList(ctx context.Context, o pinsOptions) error {
 		t.write(a.io.Out, a.tableWidth())
 	}
 	switch {
-	case len(pins) == 0:
+	case len(list) == 0:
 		a.note("nothing is pinned yet; tools are when they are first listed: usher discover")
 	case changed == 0:
-		a.note("%s of %s pinned, none is blocked", countOf(len(pins), "tool", "tools"), countOf(len(servers), "server", "servers"))
+		a.note("%s of %s pinned, none is blocked", countOf(len(list), "tool", "tools"), countOf(len(servers), "server", "servers"))
 	default:
-		a.note("%s of %s pinned, %d blocked until you accept the change", countOf(len(pins), "tool", "tools"), countOf(len(servers), "server", "servers"), changed)
+		a.note("%s of %s pinned, %d blocked until you accept the change", countOf(len(list), "tool", "tools"), countOf(len(servers), "server", "servers"), changed)
 		a.note("  usher pins diff")
 		a.note("  %s", a.remedy("usher pins accept SERVER[/TOOL]"))
 	}
@@ -94,7 +94,7 @@ func (a *factory) pinsList(ctx context.Context, o pinsOptions) error {
 }
 
 // pinDetail says in what a tool is not what was pinned.
-func pinDetail(p policy.Pinned) string {
+func pinDetail(p pins.Pinned) string {
 	var parts []string
 	if len(p.Fields) > 0 {
 		parts = append(parts, strings.Join(p.Fields, ", "))
@@ -109,7 +109,7 @@ func pinDetail(p policy.Pinned) string {
 }
 
 // pinsJSON is the shape of usher pins --json.
-func pinsJSON(pins []policy.Pinned) any {
+func pinsJSON(list []pins.Pinned) any {
 	type pin struct {
 		Server string    `json:"server"`
 		Tool   string    `json:"tool"`
@@ -122,7 +122,7 @@ func pinsJSON(pins []policy.Pinned) any {
 		At     time.Time `json:"at"`
 	}
 	out := []pin{}
-	for _, p := range pins {
+	for _, p := range list {
 		out = append(out, pin{p.Server, p.Tool, p.State, p.Hash, p.Fields, p.Hidden, p.From, p.First, p.At})
 	}
 	return map[string]any{"pins": out}
@@ -160,17 +160,17 @@ func (a *factory) pinsAccept(ctx context.Context, o pinsOptions) error {
 	if err != nil {
 		return err
 	}
-	pins, targets := h.Pins(), o.targets
+	store, targets := h.Pins(), o.targets
 	if o.all {
-		if targets, err = changedServers(ctx, pins); err != nil {
+		if targets, err = changedServers(ctx, store); err != nil {
 			return err
 		}
 	}
 	n := 0
 	for _, target := range targets {
 		server, tool, _ := strings.Cut(target, "/")
-		accepted, err := pins.Accept(ctx, server, tool, o.hash)
-		if errors.Is(err, policy.ErrNotPinned) {
+		accepted, err := store.Accept(ctx, server, tool, o.hash)
+		if errors.Is(err, pins.ErrNotPinned) {
 			return withHint(fmt.Errorf("%s is not pinned: it was never listed", target), "usher pins --all")
 		}
 		if err != nil {
@@ -188,14 +188,14 @@ func (a *factory) pinsAccept(ctx context.Context, o pinsOptions) error {
 }
 
 // changedServers lists the servers that have something to accept.
-func changedServers(ctx context.Context, pins *policy.Pins) ([]string, error) {
-	all, err := pins.List(ctx)
+func changedServers(ctx context.Context, store *pins.Store) ([]string, error) {
+	all, err := store.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
 	for _, p := range all {
-		if p.State != policy.PinSame && p.State != policy.PinRemoved && (len(out) == 0 || out[len(out)-1] != p.Server) {
+		if p.State != pins.StateSame && p.State != pins.StateRemoved && (len(out) == 0 || out[len(out)-1] != p.Server) {
 			out = append(out, p.Server)
 		}
 	}

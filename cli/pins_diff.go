@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 func newCmdPinsDiff(a *factory) *cobra.Command {
@@ -64,12 +64,12 @@ func (a *factory) pinsDiff(ctx context.Context, o pinsOptions) error {
 }
 
 // wantedDiffs compares what was asked for; tools that are as pinned are left out.
-func wantedDiffs(ctx context.Context, pins *policy.Pins, targets []string) ([]policy.Diff, error) {
-	all, err := pins.List(ctx)
+func wantedDiffs(ctx context.Context, store *pins.Store, targets []string) ([]pins.Diff, error) {
+	all, err := store.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []policy.Diff
+	var out []pins.Diff
 	found := map[string]bool{}
 	for _, p := range all {
 		wanted := len(targets) == 0
@@ -79,11 +79,11 @@ func wantedDiffs(ctx context.Context, pins *policy.Pins, targets []string) ([]po
 				wanted, found[t] = true, true
 			}
 		}
-		if !wanted || p.State != policy.PinChanged {
+		if !wanted || p.State != pins.StateChanged {
 			continue
 		}
-		d, err := pins.Diff(ctx, p.Server, p.Tool)
-		if errors.Is(err, policy.ErrNotPinned) || err == nil && d.Hash == "" {
+		d, err := store.Diff(ctx, p.Server, p.Tool)
+		if errors.Is(err, pins.ErrNotPinned) || err == nil && d.Hash == "" {
 			continue // accepted or forgotten a moment ago
 		}
 		if err != nil {
@@ -100,7 +100,7 @@ func wantedDiffs(ctx context.Context, pins *policy.Pins, targets []string) ([]po
 }
 
 // diffsJSON is the shape of usher pins diff --json.
-func diffsJSON(diffs []policy.Diff) any {
+func diffsJSON(diffs []pins.Diff) any {
 	type change struct {
 		Path []string        `json:"path"`
 		Kind string          `json:"kind"`

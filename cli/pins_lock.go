@@ -13,7 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/app"
-	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 func newCmdPinsLock(a *factory) *cobra.Command {
@@ -125,7 +125,7 @@ func (a *factory) pinsVerify(ctx context.Context, o pinsOptions) error {
 	if err != nil {
 		return err
 	}
-	lock, err := policy.ReadLock(path)
+	lock, err := pins.ReadLock(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return withHint(fmt.Errorf("there is no lock %s", a.short(path)), "usher pins lock")
 	}
@@ -153,7 +153,7 @@ func (a *factory) pinsVerify(ctx context.Context, o pinsOptions) error {
 
 // compareLock compares a lock with the catalog. Servers of which nothing is known
 // are returned apart; one of the project that the lock does not have is a finding.
-func compareLock(lock *policy.Lock, cfg *config.Config, known []app.KnownServer) (findings []policy.Finding, unknown []string) {
+func compareLock(lock *pins.Lock, cfg *config.Config, known []app.KnownServer) (findings []pins.Finding, unknown []string) {
 	current := map[string][][]byte{}
 	for _, s := range known {
 		if !s.At.IsZero() {
@@ -168,13 +168,13 @@ func compareLock(lock *policy.Lock, cfg *config.Config, known []app.KnownServer)
 	}
 	for _, name := range lockedServers(cfg) {
 		if _, locked := lock.Servers[name]; !locked {
-			findings = append(findings, policy.Finding{Server: name, Kind: policy.PinNew, Detail: "the server is not in the lock"})
+			findings = append(findings, pins.Finding{Server: name, Kind: pins.StateNew, Detail: "the server is not in the lock"})
 		}
 	}
 	return findings, unknown
 }
 
-func (a *factory) showFindings(findings []policy.Finding) error {
+func (a *factory) showFindings(findings []pins.Finding) error {
 	for _, f := range findings {
 		if _, err := fmt.Fprintln(a.io.Out, cleanLine(f.String())); err != nil {
 			return err
@@ -189,7 +189,7 @@ func (a *factory) showFindings(findings []policy.Finding) error {
 }
 
 // findingsJSON is the shape of usher pins verify --json.
-func findingsJSON(findings []policy.Finding, unknown []string) any {
+func findingsJSON(findings []pins.Finding, unknown []string) any {
 	type finding struct {
 		Server string `json:"server"`
 		Tool   string `json:"tool,omitempty"`

@@ -163,8 +163,8 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, id Identity, e *en
 	if s == nil {
 		return
 	}
-	u := g.limits.of(id.Principal)
-	if !take(&u.streams, g.limits.maxStreams) {
+	u := g.limits.openStream(id.Principal)
+	if u == nil {
 		g.tooMany(w, "too many streams at once")
 		return
 	}

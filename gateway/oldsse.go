@@ -13,8 +13,8 @@ import (
 
 // getOld opens such a stream. Until the handshake its session only keeps the place.
 func (g *Gateway) getOld(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) {
-	u := g.limits.of(id.Principal)
-	if !take(&u.streams, g.limits.maxStreams) {
+	u := g.limits.openStream(id.Principal)
+	if u == nil {
 		g.tooMany(w, "too many streams at once")
 		return
 	}

@@ -1,6 +1,10 @@
 package host
 
-import "context"
+import (
+	"context"
+
+	"github.com/usher-mcp/usher/host/internal/supervise"
+)
 
 // ahead is a connection that is made before the request that needs it comes.
 type ahead struct {
@@ -24,7 +28,7 @@ func (h *Host) Ahead(ctx context.Context, k Key) {
 	if err != nil {
 		return
 	}
-	u.settle(t, neither, nil)
+	u.settle(t, supervise.Neither, nil)
 	u.mu.Lock()
 	connected := u.live != nil
 	u.mu.Unlock()

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/retry"
 )
 
 // A request finds the connection that was begun ahead of it, and nothing but that.
 func TestAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(ctx context.Context, _ config.Server, _ int) (*double, error) {
-			return &double{}, sleep(ctx, 5*time.Second)
+			return &double{}, retry.Sleep(ctx, 5*time.Second)
 		}}
 		h := s.open(t, nil, func(srv *config.Server) { srv.KeepAlive = time.Second })
 		began := time.Now()

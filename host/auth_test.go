@@ -52,14 +52,14 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"call, refreshed", refreshed, 0, 1, 2, 1, true, ""},
 		{"call, another one that has to be refreshed", refreshed, 0, 2, 3, 2, true, ""},
-		{"call, refreshed in vain", refreshed, 0, 9, 3, 2, false, "HTTP 401 to a credential that was just renewed; run: usher login a"},
+		{"call, refreshed in vain", refreshed, 0, 9, 3, 2, false, "HTTP 401 to a credential that was just renewed; run: log in to a"},
 		{"call, no login", lost, 0, 1, 1, 1, false, "the login has ended; run: usher login a --account work"},
-		{"call, nobody to ask", nil, 0, 1, 1, 0, false, "run: usher login a"},
+		{"call, nobody to ask", nil, 0, 1, 1, 0, false, "run: log in to a"},
 		{"dial, refreshed", refreshed, 1, 0, 1, 1, true, ""},
 		{"dial, another one that has to be refreshed", refreshed, 2, 0, 1, 2, true, ""},
-		{"dial, refreshed in vain", refreshed, 9, 0, 0, 2, false, "HTTP 401 to a credential that was just renewed; run: usher login a"},
+		{"dial, refreshed in vain", refreshed, 9, 0, 0, 2, false, "HTTP 401 to a credential that was just renewed; run: log in to a"},
 		{"dial, no login", lost, 9, 0, 0, 1, false, "run: usher login a --account work"},
-		{"dial, nobody to ask", nil, 9, 0, 0, 0, false, "HTTP 401; run: usher login a"},
+		{"dial, nobody to ask", nil, 9, 0, 0, 0, false, "HTTP 401; run: log in to a"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestRefusals(t *testing.T) {
 					return
 				}
 				wantErr(t, err, ErrNeedsLogin)
-				if st.State != NeedsAuth || !st.Auth.NeedsLogin() || !strings.Contains(err.Error(), tt.text) || !strings.Contains(tt.text, st.Auth.Command) {
+				if st.State != NeedsAuth || !st.Auth.NeedsLogin() || !strings.Contains(said(err), tt.text) || !strings.Contains(tt.text, st.Auth.Command) {
 					t.Errorf("%q, state %s, %+v; want %q", err, st.State, st.Auth, tt.text)
 				}
 				// After a login it works without anybody's help.
@@ -150,7 +150,7 @@ func TestRefusedAccountIsNamed(t *testing.T) {
 		h := s.open(t, &Options{Auth: &clerk{refuse: func(int) error { return nil }}}, webServer)
 		_, err := h.Do(t.Context(), Key{Server: "a", Account: "work"}, callTool("pay", nil))
 		wantErr(t, err, ErrNeedsLogin)
-		if !strings.Contains(err.Error(), "usher login a@work") {
+		if !strings.Contains(said(err), "log in to a@work") {
 			t.Error(err)
 		}
 	})

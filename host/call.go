@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/usher-mcp/usher/host/internal/deadline"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 )
@@ -39,7 +40,7 @@ func (u *unit) request(ctx context.Context, req Request) (result []byte, err err
 		name: "call", timeout: orDefault(req.Timeout, u.timeout(req.Method)),
 		repeatable: func() bool { return req.Repeatable || u.repeatable(req) },
 	}
-	op.do = func(ctx context.Context, p *patience, l *live) (err error) {
+	op.do = func(ctx context.Context, p *deadline.Pausable, l *live) (err error) {
 		result, err = u.send(ctx, p, l, req)
 		return err
 	}
@@ -64,12 +65,12 @@ func (u *unit) timeout(method string) time.Duration {
 
 // send puts the request on the wire. A tool whose header annotations were not
 // known is refused before it runs, so learning them and asking again is safe.
-func (u *unit) send(ctx context.Context, p *patience, l *live, req Request) ([]byte, error) {
+func (u *unit) send(ctx context.Context, p *deadline.Pausable, l *live, req Request) ([]byte, error) {
 	if req.Answer != nil {
-		return l.conn.Call(ctx, req.Request, p.whileAnswering(req.Answer))
+		return l.conn.Call(ctx, req.Request, p.WhileAnswering(req.Answer))
 	}
 	r := req.Request
-	r.OnRequest = p.whileAnswering(r.OnRequest)
+	r.OnRequest = p.WhileAnswering(r.OnRequest)
 	result, err := l.conn.Do(ctx, r)
 	var answer *mcp.Error
 	if req.Method != mcp.MethodToolsCall || !errors.As(err, &answer) || answer.Code != mcp.CodeHeaderMismatch || !mcp.Stateless(l.conn.Version()) {
@@ -131,7 +132,7 @@ func (u *unit) unknownTool(req Request, err error) error {
 		return err
 	}
 	return &Error{
-		Server: u.key.Server, Hint: didYouMean(name, u.catalog.toolNames()),
+		Server: u.key.Server, Advice: didYouMean(name, u.catalog.toolNames()),
 		Err: &unknownError{what: ErrUnknownTool, text: fmt.Sprintf("%s has no tool named %q", u.key.Server, name), err: err},
 	}
 }

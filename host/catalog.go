@@ -54,6 +54,7 @@ type catalog struct {
 	pool    *pool
 	mu      sync.Mutex // guards what follows
 	loaded  bool       // Memory has been asked
+	closed  bool       // nothing is counted in the pool any more
 	shown   *Catalog   // what view made last, nil when something changed since
 	info    upstream.ServerInfo
 	known   map[string]*listing // by method; none of them changes
@@ -120,10 +121,38 @@ func (c *catalog) load(old Catalog, ok bool) {
 	}
 }
 
+// drop forgets all lists, as if they had never been read.
+func (c *catalog) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known, c.shown, c.kept = nil, nil, time.Time{}
+}
+
+// close gives up what the catalog holds in the pool; what is known stays readable.
+func (c *catalog) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	if c.pool != nil {
+		c.pool.forget(c)
+	}
+}
+
+// limit has the catalogs of other connections drop their lists where the server has
+// listed too much in all. It must be called without mu after put.
+func (c *catalog) limit() {
+	if c.pool == nil {
+		return
+	}
+	for _, other := range c.pool.overdue(c) {
+		other.drop()
+	}
+}
+
 // put needs mu.
 func (c *catalog) put(method string, l listing) {
-	if c.pool != nil {
-		l.Items = c.pool.share(method, l.Items)
+	if c.pool != nil && !c.closed {
+		l.Items = c.pool.share(c, method, l.Items)
 	}
 	if c.known == nil {
 		c.known = map[string]*listing{}
@@ -157,6 +186,16 @@ func (c *catalog) changed(method string) {
 		l := *known
 		l.stale = true
 		c.set(method, l)
+	}
+}
+
+// distrust marks lists as out of date that were read, or asked for, before the server
+// began to announce their changes.
+func (c *catalog) distrust(heard lists) {
+	for _, method := range [...]string{mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList} {
+		if heard.of(method) {
+			c.changed(method)
+		}
 	}
 }
 
@@ -297,4 +336,5 @@ func (u *unit) recall(ctx context.Context) {
 	}
 	old, ok := u.h.opt.Memory.Tools(ctx, u.key, u.digest)
 	u.catalog.load(old, ok)
+	u.catalog.limit()
 }

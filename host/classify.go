@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os/exec"
 
+	"github.com/usher-mcp/usher/host/internal/deadline"
+	"github.com/usher-mcp/usher/host/internal/supervise"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -34,14 +36,14 @@ func (k kind) leavesDoubt() bool {
 	return k == timedOut || k == broken || k == cut || k == sick || k == odd
 }
 
-func (k kind) verdict() verdict {
+func (k kind) verdict() supervise.Verdict {
 	switch {
 	case k == answered:
-		return success
+		return supervise.Success
 	case k.bad():
-		return failure
+		return supervise.Failure
 	}
-	return neither
+	return supervise.Neither
 }
 
 // dialError is a failed dial, shared by all who waited for it.
@@ -58,7 +60,7 @@ func (e *dialError) Unwrap() error { return e.err }
 // dialKind classifies the error of a dial. Whatever a server does instead of a
 // handshake speaks against it.
 func dialKind(err error) kind {
-	var ours *timeoutError
+	var ours *deadline.TimeoutError
 	var status *upstream.StatusError
 	switch {
 	case errors.As(err, &ours):
@@ -95,7 +97,7 @@ func callKind(ctx, call context.Context, err error) kind {
 	if err == nil {
 		return answered
 	}
-	var ours *timeoutError
+	var ours *deadline.TimeoutError
 	var status *upstream.StatusError
 	switch {
 	case isAnswer(err), errors.Is(err, upstream.ErrTooLarge):

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host/internal/deadline"
+	"github.com/usher-mcp/usher/host/internal/supervise"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -51,7 +54,7 @@ func (u *unit) acquire(ctx context.Context) (*live, error) {
 			u.release(l)
 			continue
 		}
-		if u.budget.isEjected() {
+		if u.budget.IsEjected() {
 			return nil, u.ejected()
 		}
 		err = u.join(ctx, epoch)
@@ -156,7 +159,7 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 	u.mu.Lock()
 	pause := time.Until(u.notBefore)
 	u.mu.Unlock()
-	if err := sleep(ctx, pause); err != nil {
+	if err := retry.Sleep(ctx, pause); err != nil {
 		return err
 	}
 	resolved, err := u.srv.Resolve(ctx, u.h.opt.Lookup)
@@ -173,7 +176,7 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 	}
 	if l.srv.Transport == config.TransportStdio {
 		u.wantsPlace.Store(true)
-		err := u.h.places.take(ctx, u.h.makeRoom)
+		err := u.h.places.Take(ctx, u.h.makeRoom)
 		u.wantsPlace.Store(false)
 		if err != nil {
 			return err
@@ -188,38 +191,23 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 func (u *unit) permitted(ctx context.Context) error {
 	switch {
 	case u.srv.Problem != nil:
-		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrDisabled, u.srv.Problem), Hint: "mend its definition, then: usher reload " + u.key.Server}
+		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrDisabled, u.srv.Problem), Advice: "mend its definition", Action: ActionReload}
 	case u.srv.Disabled:
-		return &Error{Op: "connect", Server: u.key.Server, Err: ErrDisabled, Hint: `remove "disabled" from its definition`}
+		return &Error{Op: "connect", Server: u.key.Server, Err: ErrDisabled, Advice: `remove "disabled" from its definition`}
 	case u.h.opt.Approved == nil:
 		return nil
 	}
 	if err := u.h.opt.Approved(ctx, *u.srv); err != nil {
-		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrHeldBack, err), Hint: "run: usher approve " + u.key.Server}
+		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrHeldBack, err), Action: ActionApprove}
 	}
 	return nil
-}
-
-// sleep waits, or returns the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // dial makes the connection, again after a refusal that the Authorizer could do
 // something about.
 func (u *unit) dial(l *live) error {
-	ctx, p := withPatience(u.h.life, u.srv.Timeouts.Connect, nil)
-	defer p.end()
+	ctx, p := deadline.With(u.h.life, u.srv.Timeouts.Connect, nil)
+	defer p.End()
 	l.ctx, l.stop = context.WithCancel(u.h.life)
 	c, err := u.dialOnce(ctx, l)
 	var refusal *upstream.UnauthorizedError
@@ -235,7 +223,7 @@ func (u *unit) dial(l *live) error {
 	case u.h.life.Err() != nil:
 		return ErrClosed
 	case ctx.Err() != nil:
-		return &timeoutError{u.srv.Timeouts.Connect}
+		return &deadline.TimeoutError{After: u.srv.Timeouts.Connect}
 	}
 	return err
 }
@@ -248,7 +236,7 @@ func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	} else if opt.Version == "" && doubt != eraWrong {
 		opt.Version, _ = u.h.opt.Memory.Era(ctx, u.digest)
 	}
-	opt.OneStart, opt.OnStart = doubt == eraRight, u.budget.started
+	opt.OneStart, opt.OnStart = doubt == eraRight, u.budget.Started
 	opt.OnNotification = u.heard
 	if opt.Executable == "" {
 		opt.Executable = u.h.opt.Executable
@@ -316,7 +304,7 @@ func (l *live) discard() {
 		l.stop()
 	}
 	if l.hasPlace {
-		l.u.h.places.free(false)
+		l.u.h.places.Free(false)
 	}
 	if l.lease != nil {
 		l.lease()
@@ -427,4 +415,23 @@ func whyLost(l *live) error {
 		return cause
 	}
 	return errLost
+}
+
+// How long a start may hold its slot. A child that has not answered by then is
+// waiting rather than working, and must not keep others from starting.
+const (
+	directSlot = 3 * time.Second
+	runnerSlot = 15 * time.Second
+)
+
+// startSlot waits until srv may start. Only children are counted: a URL costs this
+// machine nothing.
+func (h *Host) startSlot(ctx context.Context, srv config.Server) (release func(), err error) {
+	switch {
+	case srv.Transport != config.TransportStdio:
+		return func() {}, nil
+	case supervise.IsRunner(srv.Command, srv.Args):
+		return h.runners.Take(ctx, runnerSlot)
+	}
+	return h.starts.Take(ctx, directSlot)
 }

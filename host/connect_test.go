@@ -13,6 +13,8 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host/internal/supervise"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -22,7 +24,7 @@ import (
 func TestSingleFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(ctx context.Context, _ config.Server, _ int) (*double, error) {
-			return &double{}, sleep(ctx, 5*time.Second)
+			return &double{}, retry.Sleep(ctx, 5*time.Second)
 		}}
 		h := s.open(t, nil)
 		impatient, stop := context.WithTimeout(t.Context(), time.Second)
@@ -158,7 +160,7 @@ func TestCrashLoop(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		wantErr(t, err, ErrCircuitOpen)
-		if !strings.Contains(err.Error(), "run: usher reload a") {
+		if actionOf(err) != ActionReload {
 			t.Errorf("no way out in %q", err)
 		}
 		if n := s.count("a"); n > 24*7 {
@@ -168,7 +170,7 @@ func TestCrashLoop(t *testing.T) {
 			t.Errorf("state %+v", st)
 		}
 		s.next = nil
-		time.Sleep(maxPause)
+		time.Sleep(supervise.MaxPause)
 		if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
 			t.Errorf("when it is mended: %v", err)
 		}
@@ -186,7 +188,7 @@ func crashing() *stage {
 func TestNoRestartsEjectAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := crashing()
-		h := s.open(t, nil, func(s *config.Server) { s.Supervision.MaxRestarts = config.NoRestarts })
+		h := s.open(t, nil, func(s *config.Server) { s.Supervision.RestartLimit() = config.NoRestarts })
 		var err error
 		for i := 0; i < 20 && !errors.Is(err, ErrEjected); i++ {
 			_, err = h.Do(t.Context(), keyA, callTool("x", nil))
@@ -221,7 +223,7 @@ func TestEjectionEnds(t *testing.T) {
 			t.Errorf("ejected after %d starts, want %d", starts, 1+config.DefaultMaxRestarts)
 		}
 		st := stateOf(t, h, "a")
-		if st.State != Ejected || !st.Ejected || !strings.Contains(err.Error(), "next try in 49m59s") {
+		if st.State != Ejected || !st.Ejected || !strings.Contains(said(err), "next try in 49m59s") {
 			t.Errorf("%+v; %v", st, err)
 		}
 		news.Close()
@@ -247,7 +249,7 @@ func TestEjectionEnds(t *testing.T) {
 		_, err = h.Do(t.Context(), keyA, callTool("x", nil))
 		wantErr(t, err, ErrCircuitOpen)
 		s.next = nil
-		time.Sleep(maxPause)
+		time.Sleep(supervise.MaxPause)
 		if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
 			t.Errorf("when it is mended: %v", err)
 		}
@@ -274,7 +276,7 @@ func TestSpawn(t *testing.T) {
 		{name: "broken", srv: lazyServer("b", eager, func(s *config.Server) { s.Problem = errors.New("line 3") }), want: ErrDisabled, text: "line 3"},
 		{name: "placeholder", srv: lazyServer("b", eager, func(s *config.Server) { s.Args = []string{"${MISSING_X}"} }), text: "MISSING_X"},
 		{
-			name: "held back", srv: lazyServer("b", eager), want: ErrHeldBack, text: "run: usher approve b",
+			name: "held back", srv: lazyServer("b", eager), want: ErrHeldBack, text: "approve the server",
 			opt: &Options{Approved: func(context.Context, config.Server) error { return errors.New("new definition") }},
 		},
 	}
@@ -284,7 +286,7 @@ func TestSpawn(t *testing.T) {
 				s := &stage{next: func(context.Context, config.Server, int) (*double, error) { return &double{}, tt.dial }}
 				h := s.open(t, tt.opt)
 				err := h.Spawn(t.Context(), tt.srv, nil)
-				if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) {
+				if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(said(err), tt.text) {
 					t.Errorf("error %v, want %v with %q", err, tt.want, tt.text)
 				}
 				if names := h.Names(); len(names) != 1 || names[0] != "a" {

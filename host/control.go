@@ -182,7 +182,7 @@ func (h *Host) Apply(_ context.Context, c *config.Config) []string {
 	}
 	h.mu.Unlock()
 	if c.Usher.MaxConnected > 0 {
-		h.places.resize(c.Usher.MaxConnected)
+		h.places.Resize(c.Usher.MaxConnected)
 	}
 	for _, reg := range old {
 		h.unregister(reg.srv.Name, reg)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 )
 
@@ -19,7 +20,7 @@ func TestApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
 			return &double{do: func(ctx context.Context, _ mcp.Request) ([]byte, error) {
-				return []byte(`{}`), sleep(ctx, time.Second)
+				return []byte(`{}`), retry.Sleep(ctx, time.Second)
 			}}, nil
 		}}
 		h := newHost(nil, s.dial)
@@ -75,9 +76,9 @@ func TestReloadUnderLoad(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &stage{next: func(ctx context.Context, _ config.Server, _ int) (*double, error) {
 					d := &double{do: func(ctx context.Context, _ mcp.Request) ([]byte, error) {
-						return []byte(`{}`), sleep(ctx, 70*time.Millisecond)
+						return []byte(`{}`), retry.Sleep(ctx, 70*time.Millisecond)
 					}}
-					return d, sleep(ctx, 30*time.Millisecond)
+					return d, retry.Sleep(ctx, 30*time.Millisecond)
 				}}
 				h := s.open(t, &Options{MaxConnected: 20})
 				ctx, stop := context.WithCancel(t.Context())

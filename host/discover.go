@@ -67,7 +67,7 @@ func (h *Host) Gather(ctx context.Context, keys []Key, quiet time.Duration) []Ro
 		}
 	}
 	for k := range missing {
-		a := answer{key: k, err: &Error{Op: "list", Server: k.Server, Err: context.DeadlineExceeded, Hint: "it is still being tried; ask again"}}
+		a := answer{key: k, err: &Error{Op: "list", Server: k.Server, Err: context.DeadlineExceeded, Advice: "it is still being tried; ask again"}}
 		if c, ok := h.Cached(k); ok {
 			c.Stale = true
 			a.catalog = c

@@ -12,9 +12,9 @@
 //
 //	Host.Do ─ finds the unit (host.go)
 //	  └ unit.run ─ one attempt, at most one more where that is safe (run.go)
-//	       ├ admit     ejected and open circuits fail at once (breaker.go, budget.go)
+//	       ├ admit     ejected and open circuits fail at once (internal/supervise)
 //	       ├ acquire   the connection, or one shared dial for all who wait (connect.go)
-//	       ├ the call  with a deadline that rests while a person is asked (deadline.go)
+//	       ├ the call  with a deadline that pauses while a person is asked (internal/deadline)
 //	       └ record    what the outcome says about the server (classify.go)
 //
 // No lock is held across a dial, a handshake, a login or a call. A unit's state

@@ -42,15 +42,30 @@ var (
 	ErrClosed = errors.New("the host is closed")
 )
 
+// Action is what a person can do about a failure. Programs say it in words or commands
+// of their own.
+type Action string
+
+// The actions.
+const (
+	ActionLogin    Action = "login"    // log in, see [NeedsLoginError]
+	ActionReload   Action = "reload"   // reload the server, see [Host.Reload]
+	ActionApprove  Action = "approve"  // approve its definition
+	ActionLogs     Action = "logs"     // read what the server wrote to standard error
+	ActionDiagnose Action = "diagnose" // find out what is wrong with it
+)
+
 // Error is what every operation of a Host returns when it fails, except that an
-// answer of the server (*wire.Error) and the end of the caller's own context are
+// answer of the server (*mcp.Error) and the end of the caller's own context are
 // found in it with errors.As and errors.Is.
 type Error struct {
 	Op     string // what was being done: "call", "list", "connect", …; "" when Err says it all
 	Server string
 	Err    error
-	// Hint is the next step for a person; it is part of the message.
-	Hint string
+	// Advice is the next step in words; Action the next step that a program may offer,
+	// beside Advice or instead of it. Both may be empty.
+	Advice string
+	Action Action
 	// RetryAfter is how long to wait before the next try, 0 when that is not
 	// known or makes no difference.
 	RetryAfter time.Duration
@@ -67,20 +82,28 @@ func Unreached(err error) bool {
 }
 
 func (e *Error) Error() string {
-	msg := e.WithoutHint()
-	if e.Hint != "" {
-		msg += "; " + e.Hint
-	}
-	return msg
-}
-
-// WithoutHint is the message without the next step.
-func (e *Error) WithoutHint() string {
 	msg := strings.TrimPrefix(e.Err.Error(), e.Server+": ")
 	if e.Op != "" {
 		msg = e.Op + " " + e.Server + ": " + msg
 	}
 	return msg
+}
+
+// Hint is the next step for a person.
+func (e *Error) Hint() string {
+	var need *NeedsLoginError
+	switch {
+	case e.Advice != "":
+		return e.Advice
+	case e.Action == ActionLogin && errors.As(e.Err, &need) && need.Command != "":
+		return "run: " + need.Command
+	}
+	return actionHints[e.Action]
+}
+
+var actionHints = map[Action]string{
+	ActionLogin: "log in", ActionReload: "reload the server", ActionApprove: "approve the server",
+	ActionLogs: "read the log of the server", ActionDiagnose: "diagnose the server",
 }
 
 // Unwrap returns the cause.
@@ -90,7 +113,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // [Authorizer] returns it.
 type NeedsLoginError struct {
 	Reason  string
-	Command string // such as "usher login linear"
+	Command string // how to do that, as the program around a Host says it; may be empty
 }
 
 func (e *NeedsLoginError) Error() string {
@@ -105,7 +128,7 @@ func (e *NeedsLoginError) Is(target error) bool { return target == ErrNeedsLogin
 
 // unknownServer explains that there is no such server and which may be meant.
 func unknownServer(name string, known []string) error {
-	return &Error{Server: name, Err: &unknownError{what: ErrUnknownServer, text: fmt.Sprintf("no server named %q is hosted", name)}, Hint: didYouMean(name, known)}
+	return &Error{Server: name, Err: &unknownError{what: ErrUnknownServer, text: fmt.Sprintf("no server named %q is hosted", name)}, Advice: didYouMean(name, known)}
 }
 
 // unknownError is a sentinel in words of its own.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -173,7 +174,7 @@ func TestWaitForPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
 			return &double{closing: time.Second, do: func(ctx context.Context, _ mcp.Request) ([]byte, error) {
-				return []byte(`{}`), sleep(ctx, 10*time.Second)
+				return []byte(`{}`), retry.Sleep(ctx, 10*time.Second)
 			}}, nil
 		}}
 		h := s.open(t, &Options{MaxConnected: 1})
@@ -218,7 +219,7 @@ func TestPlacesUnderLoad(t *testing.T) {
 			most.Store(max(most.Load(), alive.Add(1)))
 			d := &double{closing: time.Second, gone: func() { alive.Add(-1) }}
 			d.do = func(ctx context.Context, _ mcp.Request) ([]byte, error) {
-				return []byte(`{}`), sleep(ctx, time.Second)
+				return []byte(`{}`), retry.Sleep(ctx, time.Second)
 			}
 			return d, nil
 		}}
@@ -244,7 +245,7 @@ func TestPlacesUnderLoad(t *testing.T) {
 		}
 		_ = h.Stop("a")
 		h.Close()
-		if h.places.used != 0 || h.places.leaving != 0 || len(h.places.line) != 0 {
+		if !h.places.Unused() {
 			t.Errorf("places after Close: %+v", &h.places)
 		}
 	})

@@ -32,7 +32,8 @@ func (u *unit) explain(op operation, o outcome, t tries) error {
 	if errors.As(err, &done) {
 		return done
 	}
-	e := &Error{Op: op.name, Server: u.key.Server, Err: err, Hint: u.hint(o, err), unreached: o.live == nil || o.kind == broken}
+	e := &Error{Op: op.name, Server: u.key.Server, Err: err, unreached: o.live == nil || o.kind == broken}
+	e.Advice, e.Action = u.next(o, err)
 	var rl *upstream.RateLimitedError
 	if errors.As(err, &rl) {
 		e.RetryAfter = rl.RetryAfter
@@ -42,36 +43,41 @@ func (u *unit) explain(op operation, o outcome, t tries) error {
 	if t.sent && (late || o.kind.leavesDoubt()) && !op.repeatable() {
 		u.h.count.unknown.Add(1)
 		e.Err = fmt.Errorf("%w: the request was sent and no answer came that could be used: %w", ErrOutcomeUnknown, err)
-		e.Hint = "it may have been carried out; check before you repeat it"
+		e.Advice, e.Action = "it may have been carried out; check before you repeat it", ""
 	}
 	return e
 }
 
-// hint is the next step after a failure.
-func (u *unit) hint(o outcome, err error) string {
+// next is the next step after a failure.
+func (u *unit) next(o outcome, err error) (advice string, action Action) {
 	var need *NeedsLoginError
 	switch {
-	case errors.As(err, &need) && need.Command != "":
-		return "run: " + need.Command
+	case errors.As(err, &need):
+		return "", ActionLogin
 	case errors.Is(err, ErrBusy):
-		return "try again, or raise maxConnected"
+		return "try again, or raise maxConnected", ""
 	case errors.Is(err, context.Canceled) && o.kind == cancelled:
-		return ""
+		return "", ""
 	case o.kind == timedOut:
-		return "raise timeouts.call for this server if it needs longer"
+		return "raise timeouts.call for this server if it needs longer", ""
 	case o.kind == broken, o.kind == sick, o.kind == odd:
-		return "see: " + u.look()
+		return "", u.look()
 	}
-	return ""
+	return "", ""
 }
 
-// look is the command that shows more about a failure: what the child said, where
-// there is one that said something.
-func (u *unit) look() string {
+// look is how to learn more about a failure: from what the child said, where there is
+// one that said something.
+func (u *unit) look() Action {
 	if ring := u.base.Stderr; ring != nil && len(ring.Lines()) > 0 {
-		return "usher logs " + u.key.Server
+		return ActionLogs
 	}
-	return "usher doctor " + u.key.Server
+	return ActionDiagnose
+}
+
+// nextTry says when a request is tried again.
+func nextTry(wait time.Duration) string {
+	return fmt.Sprintf("next try in %s", max(wait.Round(time.Second), time.Second))
 }
 
 func (u *unit) ejected() error {
@@ -79,25 +85,25 @@ func (u *unit) ejected() error {
 	last := u.lastErr
 	u.mu.Unlock()
 	err := fmt.Errorf("%w: more than %d restarts within %s", ErrEjected, u.srv.Supervision.RestartLimit(), u.srv.Supervision.RestartWindow)
-	hint := "run: usher reload " + u.key.Server
-	left := u.budget.left()
-	if left > 0 {
-		hint = fmt.Sprintf("next try in %s, or run: usher reload %s", max(left.Round(time.Second), time.Second), u.key.Server)
+	e := &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), Action: ActionReload, RetryAfter: u.budget.Left(), unreached: true}
+	if e.RetryAfter > 0 {
+		e.Advice = nextTry(e.RetryAfter)
 	}
-	return &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), Hint: hint, RetryAfter: left, unreached: true}
+	return e
 }
 
 func (u *unit) circuitOpen(wait time.Duration) error {
 	u.mu.Lock()
 	last := u.lastErr
 	u.mu.Unlock()
-	_, failures := u.breaker.look()
+	_, failures := u.breaker.Look()
 	err := fmt.Errorf("%w after %d failures in a row", ErrCircuitOpen, failures)
-	hint := "a probe is under way; try again in a moment"
+	e := &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), RetryAfter: wait, unreached: true}
+	e.Advice = "a probe is under way; try again in a moment"
 	if wait > 0 {
-		hint = fmt.Sprintf("next try in %s, or run: usher reload %s", max(wait.Round(time.Second), time.Second), u.key.Server)
+		e.Advice, e.Action = nextTry(wait), ActionReload
 	}
-	return &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), Hint: hint, RetryAfter: wait, unreached: true}
+	return e
 }
 
 // withLast adds what went wrong last.

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host/internal/deadline"
+	"github.com/usher-mcp/usher/host/internal/supervise"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -24,9 +26,9 @@ type Host struct {
 	end     context.CancelFunc
 	wg      sync.WaitGroup // everything that runs for the Host, except
 	readers sync.WaitGroup // lists being read
-	places  places
-	starts  slots
-	runners slots
+	places  supervise.Places
+	starts  supervise.Slots
+	runners supervise.Slots
 	count   counters
 	made    atomic.Int64       // units
 	flights singleflight.Group // dials and lists that all who want the same share
@@ -44,12 +46,12 @@ type registration struct {
 	pace   *upstream.Pace // of all its connections together
 	units  map[Key]*unit
 	swept  time.Time // when idle units were last looked for; guarded like units
-	lists  pool
+	lists  *pool
 	modern atomic.Value // string: its revision, once it is known to have no older one
 }
 
 func register(srv *config.Server) *registration {
-	return &registration{srv: srv, lazy: srv.IsLazy(), pace: upstream.NewPace(), units: map[Key]*unit{}}
+	return &registration{srv: srv, lazy: srv.IsLazy(), pace: upstream.NewPace(), units: map[Key]*unit{}, lists: newPool()}
 }
 
 // New returns a Host without servers. Close it.
@@ -58,9 +60,9 @@ func New(opt *Options) *Host { return newHost(opt, dialUpstream) }
 func newHost(opt *Options, dial dialer) *Host {
 	h := &Host{opt: opt.withDefaults(), dial: dial, servers: map[string]*registration{}, open: map[*live]struct{}{}}
 	h.life, h.end = context.WithCancel(context.Background())
-	h.places.max = h.opt.MaxConnected
-	h.starts = make(slots, h.opt.StartConcurrency)
-	h.runners = make(slots, h.opt.RunnerConcurrency)
+	h.places.Resize(h.opt.MaxConnected)
+	h.starts = make(supervise.Slots, h.opt.StartConcurrency)
+	h.runners = make(supervise.Slots, h.opt.RunnerConcurrency)
 	return h
 }
 
@@ -134,14 +136,14 @@ func (u *unit) holdNow(ctx context.Context) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, p := withPatience(ctx, u.srv.Timeouts.Connect+u.srv.Timeouts.Call, nil)
-	defer p.end()
+	all, p := deadline.With(ctx, u.srv.Timeouts.Connect+u.srv.Timeouts.Call, nil)
+	defer p.End()
 	l, err := u.acquire(all)
 	if err != nil {
 		o := u.noConnection(ctx, t, err, &tries{})
 		return nil, u.explain(operation{name: "connect"}, o, tries{})
 	}
-	u.settle(t, neither, nil)
+	u.settle(t, supervise.Neither, nil)
 	return l, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/upstream"
@@ -36,6 +37,7 @@ type double struct {
 	do      func(ctx context.Context, req mcp.Request) ([]byte, error)
 	list    func(ctx context.Context, method string) (upstream.List, error)
 	listen  func(ctx context.Context, on func(mcp.Message)) error
+	ack     chan struct{} // holds the acknowledgement of Listen back; nil: at once
 	version string
 	caps    string
 	closing time.Duration // how long Close takes
@@ -73,7 +75,13 @@ func (d *double) List(ctx context.Context, method string) (upstream.List, error)
 
 func (d *double) LearnTools(tools [][]byte) [][]byte { d.learned.Store(&tools); return tools }
 
-func (d *double) Listen(ctx context.Context, _ upstream.Subscription, on func(mcp.Message)) error {
+func (d *double) Listen(ctx context.Context, want upstream.Subscription, on func(mcp.Message)) error {
+	if d.ack != nil {
+		<-d.ack
+	}
+	if want.Ready != nil {
+		want.Ready()
+	}
 	if d.listen != nil {
 		return d.listen(ctx, on)
 	}
@@ -95,7 +103,7 @@ func (d *double) Gone() context.Context { return d.life }
 
 func (d *double) Close() error {
 	if !d.closed.Swap(true) {
-		_ = sleep(context.Background(), d.closing)
+		_ = retry.Sleep(context.Background(), d.closing)
 		if d.gone != nil {
 			d.gone()
 		}
@@ -162,7 +170,17 @@ func (s *stage) last() *double {
 // definition.
 func (s *stage) open(t *testing.T, opt *Options, change ...func(*config.Server)) *Host {
 	t.Helper()
-	h := newHost(opt, s.dial)
+	with := Options{}
+	if opt != nil {
+		with = *opt
+	}
+	with.LoginCommand = func(k Key) string {
+		if k.Account != "" {
+			return "log in to " + k.Server + "@" + k.Account
+		}
+		return "log in to " + k.Server
+	}
+	h := newHost(&with, s.dial)
 	t.Cleanup(h.Close)
 	mustSpawn(t, h, lazyServer("a", change...))
 	return h
@@ -208,6 +226,23 @@ func stateOf(t testing.TB, h *Host, name string) ServerStatus {
 	}
 	t.Fatalf("no status of %s", name)
 	return ServerStatus{}
+}
+
+// said is what a person is told: the error, and the next step.
+func said(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.Hint() != "" {
+		return err.Error() + "; " + e.Hint()
+	}
+	return err.Error()
+}
+
+func actionOf(err error) Action {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Action
+	}
+	return ""
 }
 
 func wantErr(t testing.TB, err, want error) {

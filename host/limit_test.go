@@ -9,6 +9,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -70,7 +71,7 @@ func TestFloodCountsAsFailure(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
 	for st := stateOf(t, h, "a"); st.RestartCount == 0; st = stateOf(t, h, "a") {
-		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+		if err := retry.Sleep(ctx, 10*time.Millisecond); err != nil {
 			t.Fatalf("nothing was charged: %+v", st)
 		}
 	}

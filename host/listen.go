@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -29,7 +28,7 @@ func (u *unit) heard(m mcp.Message) {
 	if u.h.opt.OnNotification == nil {
 		return
 	}
-	if kind := listKind(m.Method); kind >= 0 && !u.changes[kind].pass(func() { u.announce(kind, m) }) {
+	if kind := listKind(m.Method); kind >= 0 && !u.changes[kind].Pass(func() { u.announce(kind, m) }) {
 		return
 	}
 	u.h.opt.OnNotification(u.key, m)
@@ -52,55 +51,48 @@ func listKind(method string) int {
 // announce passes on that a list has changed, which was held back.
 func (u *unit) announce(kind int, m mcp.Message) {
 	u.h.spawn(func() {
-		u.changes[kind].passed()
+		u.changes[kind].Passed()
 		if !u.gone.Load() {
 			u.h.opt.OnNotification(u.key, m)
 		}
 	})
 }
 
-// throttle lets something pass at most once in limit.ServerListChanges: whoever hears
-// of a changed list reads it again, which costs far more than to say that it changed.
-type throttle struct {
-	mu   sync.Mutex // guards last, held
-	last time.Time
-	held bool // something waits for its time
-}
+// ackWait is how long the first list on a connection waits until the server has
+// confirmed that it announces changes. A list that is read before has to be read again.
+const ackWait = 250 * time.Millisecond
 
-// pass reports whether it may pass now. If not, later is called when it may, once for
-// all that were held back meanwhile.
-func (t *throttle) pass(later func()) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.held {
-		return false
+// awaitAck waits for that confirmation.
+func (l *live) awaitAck(ctx context.Context, method string) {
+	wait := time.Until(l.ackBy)
+	if l.acked == nil || wait <= 0 || !l.hears.of(method) {
+		return
 	}
-	wait := limit.ServerListChanges - time.Since(t.last)
-	if t.last.IsZero() || wait <= 0 {
-		t.last = time.Now()
-		return true
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-l.acked:
+	case <-t.C:
+	case <-ctx.Done():
 	}
-	t.held = true
-	time.AfterFunc(wait, later)
-	return false
-}
-
-// passed notes that what was held back is passed on now.
-func (t *throttle) passed() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last, t.held = time.Now(), false
 }
 
 // listen hears of changed lists for as long as the connection lives, where the
-// modern era wants to be asked for that.
+// stateless protocol wants to be asked for that.
 func (u *unit) listen(l *live) {
 	if !mcp.Stateless(l.conn.Version()) || l.hears == (lists{}) {
 		return
 	}
 	want := upstream.Subscription{Tools: l.hears.tools, Prompts: l.hears.prompts, Resources: l.hears.resources}
-	l.listening.Store(true)
+	l.acked, l.ackBy = make(chan struct{}), time.Now().Add(ackWait)
+	acked := sync.OnceFunc(func() { close(l.acked) })
+	want.Ready = func() {
+		u.catalog.distrust(l.hears)
+		l.listening.Store(true)
+		acked()
+	}
 	l.listened.Go(func() {
+		defer acked()
 		defer l.listening.Store(false)
 		err := l.conn.Listen(l.ctx, want, u.heard)
 		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, upstream.ErrClosed) {

@@ -25,7 +25,9 @@ type live struct {
 	u         *unit
 	srv       *config.Server // resolved
 	hears     lists          // of which the server announces changes
-	listening atomic.Bool    // modern era: the stream that announces them is open
+	listening atomic.Bool    // stateless protocol: the server has confirmed that it announces them
+	acked     chan struct{}  // closed when that was confirmed or cannot be; nil: not asked for
+	ackBy     time.Time      // how long a list waits for it
 	ctx       context.Context
 	stop      context.CancelFunc
 	hasPlace  bool
@@ -56,7 +58,7 @@ func (l *live) shut() {
 		h.count.lost.Add(s.Lost)
 		h.count.tooLarge.Add(s.TooLarge)
 		if l.hasPlace {
-			h.places.free(l.announced)
+			h.places.Free(l.announced)
 		}
 		if l.lease != nil {
 			l.lease()
@@ -124,7 +126,7 @@ func (u *unit) release(l *live) {
 	case !last:
 	case draining:
 		l.shutSoon()
-	case current && l.hasPlace && u.h.places.wanted():
+	case current && l.hasPlace && u.h.places.Wanted():
 		u.evict(0)
 	case current:
 		u.rest(u.srv.KeepAlive)
@@ -190,7 +192,7 @@ func (u *unit) evict(d time.Duration) bool {
 	}
 	if l.hasPlace {
 		l.announced = true
-		u.h.places.announce()
+		u.h.places.Announce()
 	}
 	u.mu.Unlock()
 	u.h.count.evictions.Add(1)
@@ -206,7 +208,7 @@ func (u *unit) isIdle() bool {
 // makeRoom ends the least recently used idle child, if there is one and somebody
 // needs its place.
 func (h *Host) makeRoom() {
-	for h.places.wanted() {
+	for h.places.Wanted() {
 		var oldest *unit
 		var when time.Time
 		for _, u := range h.units() {

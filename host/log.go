@@ -3,37 +3,11 @@ package host
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/usher-mcp/usher/internal/limit"
 )
-
-// logPace limits the log lines about one connection: a server that comes and goes many
-// times a second must not fill the disk. What was left out is counted on the next line.
-type logPace struct {
-	mu      sync.Mutex // guards what follows
-	since   time.Time  // when the period began
-	written int        // lines in this period
-	dropped int        // lines left out since the last one
-}
-
-// next reports whether a line may be written, and how many were left out before it.
-func (p *logPace) next() (dropped int, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now := time.Now(); now.Sub(p.since) >= time.Minute {
-		p.since, p.written = now, 0
-	}
-	if p.written >= limit.ServerLogLines {
-		p.dropped++
-		return 0, false
-	}
-	p.written++
-	dropped, p.dropped = p.dropped, 0
-	return dropped, true
-}
 
 // log writes a line about a change of state. It must not be called with mu held.
 func (u *unit) log(level slog.Level, msg string, args ...any) {
@@ -41,7 +15,7 @@ func (u *unit) log(level slog.Level, msg string, args ...any) {
 	if !log.Enabled(context.Background(), level) {
 		return
 	}
-	dropped, ok := u.lines.next()
+	dropped, ok := u.lines.Next()
 	if !ok {
 		return
 	}
@@ -66,20 +40,20 @@ func (u *unit) logDown(msg string, err error, ejected bool) {
 	next := time.Until(u.notBefore)
 	u.mu.Unlock()
 	if ejected {
-		u.log(slog.LevelWarn, "the server is ejected", "reason", reason(err), "restart", u.budget.used(), "max_restarts", sup.RestartLimit(),
-			"window", sup.RestartWindow, "next_try", rounded(u.budget.left()))
+		u.log(slog.LevelWarn, "the server is ejected", "reason", reason(err), "restart", u.budget.Used(), "max_restarts", sup.RestartLimit(),
+			"window", sup.RestartWindow, "next_try", rounded(u.budget.Left()))
 		return
 	}
-	u.log(slog.LevelWarn, msg, "reason", reason(err), "restart", u.budget.used(), "max_restarts", sup.RestartLimit(), "next_try", rounded(next))
+	u.log(slog.LevelWarn, msg, "reason", reason(err), "restart", u.budget.Used(), "max_restarts", sup.RestartLimit(), "next_try", rounded(next))
 }
 
 // logOpened writes that the circuit is open.
 func (u *unit) logOpened() {
-	_, failures := u.breaker.look()
+	_, failures := u.breaker.Look()
 	u.mu.Lock()
 	last := u.lastErr
 	u.mu.Unlock()
-	args := []any{"failures", failures, "threshold", u.srv.Supervision.CircuitThreshold, "next_try", rounded(u.breaker.left())}
+	args := []any{"failures", failures, "threshold", u.srv.Supervision.CircuitThreshold, "next_try", rounded(u.breaker.Left())}
 	if last != nil {
 		args = append([]any{"reason", reason(last)}, args...)
 	}

@@ -49,6 +49,9 @@ type Options struct {
 	Drain time.Duration
 	// Auth adds credentials to HTTP requests. Nil: none.
 	Auth Authorizer
+	// LoginCommand is how a person logs in to the account of a key, for
+	// NeedsLoginError.Command where Auth says nothing. Nil: nobody knows.
+	LoginCommand func(Key) string
 	// Memory keeps protocol versions and catalogs. Nil: for the life of the Host.
 	Memory Memory
 	// Lookup fills in placeholders, at dial time.

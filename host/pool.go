@@ -4,29 +4,134 @@ import (
 	"bytes"
 	"slices"
 	"sync"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
-// pool holds the last lists of a server. A server has a connection per account and
-// per session of an agent, which mostly list the same: those share one list, and who
-// looks at them knows it again without reading it.
+// pool holds the lists that are kept of a server. A server has a connection per account
+// and per session of an agent, which mostly list the same: those share one list, and
+// who looks at them knows it again without reading it. Lists that differ are limited
+// for all connections together.
 type pool struct {
-	mu   sync.Mutex // guards last
-	last map[string][][]byte
+	max int64 // limit.CatalogBytes, less in tests
+
+	mu    sync.Mutex // guards what follows
+	last  map[string][][]byte
+	held  map[*[]byte]*heldList  // by the first item
+	users map[*catalog]*poolUser // those that hold lists
+	bytes int64                  // of all held lists
+	turn  uint64                 // grows with each list that is stored
 }
 
-// share returns the list that is kept where it is equal, else keeps items.
-func (p *pool) share(method string, items [][]byte) [][]byte {
-	if len(items) == 0 {
-		return items
+// heldList is a list and how many catalogs have it.
+type heldList struct {
+	refs  int
+	bytes int64
+}
+
+// poolUser is what one catalog holds, by method.
+type poolUser struct {
+	lists map[string]*[]byte
+	turn  uint64 // when it last stored a list
+}
+
+func newPool() *pool {
+	return &pool{
+		max: limit.CatalogBytes, last: map[string][][]byte{}, held: map[*[]byte]*heldList{}, users: map[*catalog]*poolUser{},
 	}
+}
+
+// share returns the list that is kept where it is equal, else items, and counts it as
+// held by c.
+func (p *pool) share(c *catalog, method string, items [][]byte) [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	u := p.users[c]
+	if u == nil {
+		u = &poolUser{lists: map[string]*[]byte{}}
+		p.users[c] = u
+	}
+	p.turn++
+	u.turn = p.turn
+	if len(items) == 0 {
+		p.release(u, method)
+		return items
+	}
 	if old := p.last[method]; slices.EqualFunc(old, items, bytes.Equal) {
-		return old
+		items = old
 	}
-	if p.last == nil {
-		p.last = map[string][][]byte{}
+	id := &items[0]
+	l := p.held[id]
+	if l == nil {
+		l = &heldList{}
+		for _, item := range items {
+			l.bytes += int64(len(item))
+		}
+		p.held[id] = l
+		p.bytes += l.bytes
 	}
+	l.refs++
+	p.release(u, method)
 	p.last[method] = items
+	u.lists[method] = id
 	return items
+}
+
+// release gives one list of a user up; it needs mu.
+func (p *pool) release(u *poolUser, method string) {
+	id := u.lists[method]
+	if id == nil {
+		return
+	}
+	delete(u.lists, method)
+	l := p.held[id]
+	if l.refs--; l.refs > 0 {
+		return
+	}
+	delete(p.held, id)
+	p.bytes -= l.bytes
+	if last := p.last[method]; len(last) > 0 && &last[0] == id {
+		delete(p.last, method)
+	}
+}
+
+// forget gives up everything that c holds.
+func (p *pool) forget(c *catalog) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forgetLocked(c)
+}
+
+func (p *pool) forgetLocked(c *catalog) {
+	u := p.users[c]
+	if u == nil {
+		return
+	}
+	for method := range u.lists {
+		p.release(u, method)
+	}
+	delete(p.users, c)
+}
+
+// overdue returns the catalogs that have to drop their lists for the others to stay
+// within the limit: those that stored one the longest ago, but never c. They count as
+// dropped already.
+func (p *pool) overdue(c *catalog) []*catalog {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*catalog
+	for p.bytes > p.max && len(p.users) > 1 {
+		var oldest *catalog
+		for other, u := range p.users {
+			if other != c && (oldest == nil || u.turn < p.users[oldest].turn) {
+				oldest = other
+			}
+		}
+		if oldest == nil {
+			break
+		}
+		p.forgetLocked(oldest)
+		out = append(out, oldest)
+	}
+	return out
 }

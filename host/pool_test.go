@@ -1,10 +1,12 @@
 package host
 
-import "testing"
+import (
+	"testing"
+)
 
 // Equal lists become one; a list that is another stays itself.
 func TestPoolSharesEqualLists(t *testing.T) {
-	var p pool
+	p, c := newPool(), &catalog{}
 	list := func(names ...string) [][]byte {
 		var out [][]byte
 		for _, n := range names {
@@ -12,17 +14,17 @@ func TestPoolSharesEqualLists(t *testing.T) {
 		}
 		return out
 	}
-	first := p.share("tools/list", list("a", "b"))
-	if again := p.share("tools/list", list("a", "b")); &again[0] != &first[0] {
+	first := p.share(c, "tools/list", list("a", "b"))
+	if again := p.share(c, "tools/list", list("a", "b")); &again[0] != &first[0] {
 		t.Error("an equal list is kept twice")
 	}
-	if other := p.share("prompts/list", list("a", "b")); &other[0] == &first[0] {
+	if other := p.share(c, "prompts/list", list("a", "b")); &other[0] == &first[0] {
 		t.Error("lists of two kinds are one")
 	}
-	if changed := p.share("tools/list", list("a", "c")); string(changed[1]) != "c" {
+	if changed := p.share(c, "tools/list", list("a", "c")); string(changed[1]) != "c" {
 		t.Errorf("got %s", changed)
 	}
-	if none := p.share("tools/list", [][]byte{}); none == nil {
+	if none := p.share(c, "tools/list", [][]byte{}); none == nil {
 		t.Error("a list that is empty became one that is not known")
 	}
 }

@@ -23,7 +23,7 @@ func TestReconnect(t *testing.T) {
 				return []byte(`{}`), nil
 			}}, nil
 		}}
-		h := s.open(t, nil, func(s *config.Server) { s.Supervision.MaxRestarts = 1000 })
+		h := s.open(t, nil, func(s *config.Server) { s.Supervision.RestartLimit() = 1000 })
 		bob, work, lane, alice := Key{Principal: "bob", Server: "a"}, Key{Principal: "bob", Server: "a", Account: "work"},
 			Key{Principal: "bob", Server: "a", Lane: "l"}, Key{Principal: "alice", Server: "a"}
 		call := func(k Key) error {
@@ -66,7 +66,7 @@ func TestReconnect(t *testing.T) {
 func TestReconnectKeepsEjection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{}
-		h := s.open(t, nil, func(s *config.Server) { s.Supervision.MaxRestarts, s.Supervision.CircuitThreshold = 1, 1000 })
+		h := s.open(t, nil, func(s *config.Server) { s.Supervision.RestartLimit(), s.Supervision.CircuitThreshold = 1, 1000 })
 		for range 2 {
 			if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
 				t.Fatal(err)

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host/internal/deadline"
+	"github.com/usher-mcp/usher/host/internal/supervise"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -17,7 +20,7 @@ type operation struct {
 	name       string // for messages: "call", "list"
 	timeout    time.Duration
 	repeatable func() bool // whether it may run twice; asked only when it matters
-	do         func(ctx context.Context, p *patience, l *live) error
+	do         func(ctx context.Context, p *deadline.Pausable, l *live) error
 }
 
 // outcome is how one attempt ended.
@@ -42,8 +45,8 @@ type tries struct {
 // run does op, once more where that is safe or nothing was done yet.
 func (u *unit) run(ctx context.Context, op operation) error {
 	// A request waits for a connection and for its answer, never longer.
-	p := newPatience(ctx, u.srv.Timeouts.Connect+op.timeout, nil)
-	defer p.end()
+	p := deadline.New(ctx, u.srv.Timeouts.Connect+op.timeout, nil)
+	defer p.End()
 	var t tries
 	for {
 		o := u.attempt(ctx, p, op, &t)
@@ -51,7 +54,7 @@ func (u *unit) run(ctx context.Context, op operation) error {
 		if o.err == nil {
 			return nil
 		}
-		if !u.again(p.context(), p, op, o, &t) {
+		if !u.again(p.Context(), p, op, o, &t) {
 			return u.explain(op, o, t)
 		}
 		if t.first == nil {
@@ -62,7 +65,7 @@ func (u *unit) run(ctx context.Context, op operation) error {
 }
 
 // attempt is one try: permission, connection, request, and what it teaches.
-func (u *unit) attempt(caller context.Context, around *patience, op operation, so *tries) outcome {
+func (u *unit) attempt(caller context.Context, around *deadline.Pausable, op operation, so *tries) outcome {
 	t, err := u.admit()
 	if err != nil {
 		return outcome{kind: local, err: err, barred: true}
@@ -72,8 +75,8 @@ func (u *unit) attempt(caller context.Context, around *patience, op operation, s
 		return u.noConnection(caller, t, err, so)
 	}
 	defer u.release(l)
-	call, p := withPatience(parent, op.timeout, around)
-	defer p.end()
+	call, p := deadline.With(parent, op.timeout, around)
+	defer p.End()
 	l.calls.Add(1)
 	defer l.calls.Add(-1)
 	err = op.do(call, p, l)
@@ -88,9 +91,9 @@ func (u *unit) attempt(caller context.Context, around *patience, op operation, s
 
 // connection returns the connection for one more user, and the context in which it is
 // used.
-func (u *unit) connection(caller context.Context, around *patience) (l *live, parent context.Context, err error) {
+func (u *unit) connection(caller context.Context, around *deadline.Pausable) (l *live, parent context.Context, err error) {
 	if u.ahead.Load() != nil {
-		parent = around.context()
+		parent = around.Context()
 		if l, err = u.arrive(parent); l != nil || err != nil {
 			return l, parent, err
 		}
@@ -100,26 +103,26 @@ func (u *unit) connection(caller context.Context, around *patience) (l *live, pa
 	if l = u.ready(); l != nil {
 		return l, caller, nil
 	}
-	parent = around.context()
+	parent = around.Context()
 	l, err = u.acquire(parent)
 	return l, parent, err
 }
 
 // count is the verdict of an attempt for the breaker: an operation that tries twice
 // fails once. The result of a probe always counts.
-func (t *tries) count(v verdict, tk ticket) verdict {
-	if v != failure {
+func (t *tries) count(v supervise.Verdict, tk supervise.Ticket) supervise.Verdict {
+	if v != supervise.Failure {
 		return v
 	}
-	if t.failed && !tk.probe {
-		return neither
+	if t.failed && !tk.Probe {
+		return supervise.Neither
 	}
 	t.failed = true
-	return failure
+	return supervise.Failure
 }
 
 // noConnection settles a ticket that was not used.
-func (u *unit) noConnection(caller context.Context, t ticket, err error, so *tries) outcome {
+func (u *unit) noConnection(caller context.Context, t supervise.Ticket, err error, so *tries) outcome {
 	o := outcome{kind: local, err: err}
 	var dial *dialError
 	switch {
@@ -132,22 +135,22 @@ func (u *unit) noConnection(caller context.Context, t ticket, err error, so *tri
 	case errors.Is(err, ErrEjected):
 		o.barred = true
 	}
-	u.settle(t, neither, nil)
+	u.settle(t, supervise.Neither, nil)
 	return o
 }
 
 // record takes in what the outcome of a request says about the server.
-func (u *unit) record(t ticket, l *live, o outcome, so *tries) {
+func (u *unit) record(t supervise.Ticket, l *live, o outcome, so *tries) {
 	switch o.kind {
 	case answered:
-		u.settle(t, success, nil)
+		u.settle(t, supervise.Success, nil)
 		u.worked(l)
 	case broken:
 		u.fail(l, o.err)
-		u.settle(t, so.count(failure, t), &l.fault)
+		u.settle(t, so.count(supervise.Failure, t), &l.fault)
 	case timedOut:
 		u.h.count.timeouts.Add(1)
-		if u.settle(t, so.count(failure, t), nil) {
+		if u.settle(t, so.count(supervise.Failure, t), nil) {
 			// It has not answered for a long time: the next one to try gets a
 			// fresh connection.
 			u.fail(l, o.err)
@@ -200,7 +203,7 @@ func (u *unit) fail(l *live, err error) {
 }
 
 // again decides whether to try once more, and waits where the server asked for it.
-func (u *unit) again(ctx context.Context, p *patience, op operation, o outcome, t *tries) bool {
+func (u *unit) again(ctx context.Context, p *deadline.Pausable, op operation, o outcome, t *tries) bool {
 	if ctx.Err() != nil || o.barred {
 		return false
 	}
@@ -218,7 +221,7 @@ func (u *unit) again(ctx context.Context, p *patience, op operation, o outcome, 
 			return false
 		}
 		t.waited = true
-		return p.lasts(ctx, rateWait(o.err))
+		return waits(ctx, p, rateWait(o.err))
 	case refused:
 		var refusal *upstream.UnauthorizedError
 		if o.live == nil || !errors.As(o.err, &refusal) {
@@ -262,10 +265,10 @@ func rateWait(err error) time.Duration {
 	return wait + rand.N(wait/10+1)
 }
 
-// lasts waits for d, unless the deadline is known to pass before.
-func (p *patience) lasts(ctx context.Context, d time.Duration) bool {
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < d || p.remaining() < d {
+// waits waits for d, unless the deadline is known to pass before.
+func waits(ctx context.Context, p *deadline.Pausable, d time.Duration) bool {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < d || p.Remaining() < d {
 		return false
 	}
-	return sleep(ctx, d) == nil
+	return retry.Sleep(ctx, d) == nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host/internal/deadline"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -152,7 +153,7 @@ func TestTimeouts(t *testing.T) {
 			return &double{do: func(ctx context.Context, _ mcp.Request) ([]byte, error) {
 				<-ctx.Done()
 				cancelled.Add(1)
-				if ours := (&timeoutError{}); !errors.As(context.Cause(ctx), &ours) {
+				if ours := (&deadline.TimeoutError{}); !errors.As(context.Cause(ctx), &ours) {
 					return nil, transportError(true) // what a socket says when its caller leaves
 				}
 				return nil, fmt.Errorf("a: %w", context.Cause(ctx))
@@ -192,7 +193,7 @@ func TestTimeouts(t *testing.T) {
 		_, err = h.Do(t.Context(), keyA, req)
 		wantErr(t, err, ErrCircuitOpen)
 		var e *Error
-		if !errors.As(err, &e) || e.RetryAfter != 30*time.Second || !strings.Contains(e.Error(), "usher reload a") {
+		if !errors.As(err, &e) || e.RetryAfter != 30*time.Second || e.Action != ActionReload {
 			t.Errorf("%v, retry after %v", err, e.RetryAfter)
 		}
 		if cancelled.Load() != 4 {
@@ -212,7 +213,7 @@ func TestDeadlineRestsWhileAnswering(t *testing.T) {
 				if werr != nil {
 					return nil, werr
 				}
-				if sleep(ctx, srvTime) != nil {
+				if retry.Sleep(ctx, srvTime) != nil {
 					return nil, context.Cause(ctx)
 				}
 				return []byte(`{}`), nil

@@ -67,18 +67,18 @@ func (h *Host) Register(srv config.Server) error {
 // [ErrInvalid], or nil.
 func CheckDefinition(srv config.Server) error {
 	fail := func(text, hint string) error {
-		return &Error{Op: "spawn", Server: srv.Name, Err: &unknownError{what: ErrInvalid, text: text}, Hint: hint}
+		return &Error{Op: "spawn", Server: srv.Name, Err: &unknownError{what: ErrInvalid, text: text}, Advice: hint}
 	}
 	switch {
 	case srv.Name == "":
-		return &Error{Err: &unknownError{what: ErrInvalid, text: "spawn: name is empty"}, Hint: "give the server a name"}
+		return &Error{Err: &unknownError{what: ErrInvalid, text: "spawn: name is empty"}, Advice: "give the server a name"}
 	case srv.Transport == config.TransportStdio && srv.Command == "":
 		return fail("command is empty", "set command, or url")
 	case srv.Transport != config.TransportStdio && srv.URL == "":
 		return fail("url is empty", "set url, or command")
 	}
 	if err := config.CheckName(srv.Name); err != nil {
-		return &Error{Server: srv.Name, Err: &unknownError{what: ErrInvalid, text: fmt.Sprintf("spawn: %v", err)}, Hint: "choose another name"}
+		return &Error{Server: srv.Name, Err: &unknownError{what: ErrInvalid, text: fmt.Sprintf("spawn: %v", err)}, Advice: "choose another name"}
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (h *Host) register(srv config.Server, opt *SpawnOptions) (reg, old *registr
 	}
 	old = h.servers[srv.Name]
 	if old != nil && !opt.Replace {
-		return nil, nil, &Error{Op: "spawn", Server: srv.Name, Err: ErrExists, Hint: "choose another name, replace it, or remove it first"}
+		return nil, nil, &Error{Op: "spawn", Server: srv.Name, Err: ErrExists, Advice: "choose another name, replace it, or remove it first"}
 	}
 	reg = register(&srv)
 	reg.lazy = reg.lazy || opt.Lazy

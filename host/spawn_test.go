@@ -23,7 +23,7 @@ func TestSpawnNeedsLogin(t *testing.T) {
 		if err := h.Spawn(t.Context(), config.Server{Name: "b", Command: "server"}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if st := stateOf(t, h, "b"); st.State != NeedsAuth || st.Auth.Command != "usher login b" {
+		if st := stateOf(t, h, "b"); st.State != NeedsAuth || st.Auth.Command != "log in to b" {
 			t.Errorf("state %+v", st)
 		}
 	})

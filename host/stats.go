@@ -1,6 +1,8 @@
 package host
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+)
 
 // counters of a Host; read by Stats.
 type counters struct {

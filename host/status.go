@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host/internal/supervise"
 )
 
 // Status is the state of everything. Its JSON form is frozen.
@@ -135,7 +136,7 @@ func compareNames(name, account, otherName, otherAccount string) int {
 func (h *Host) newUnitStatus(k Key, reg *registration) ServerStatus {
 	srv := *reg.srv
 	s := ServerStatus{
-		Name: srv.Name, State: Disconnected, Transport: string(srv.Transport), Lazy: reg.lazy, Circuit: string(closed),
+		Name: srv.Name, State: Disconnected, Transport: string(srv.Transport), Lazy: reg.lazy, Circuit: string(supervise.Closed),
 	}
 	if srv.Problem != nil {
 		s.State, s.LastError = Failed, srv.Problem.Error()
@@ -162,10 +163,10 @@ func (s *ServerStatus) addAuth(h *Host, k Key, srv config.Server) {
 }
 
 func (u *unit) status() ServerStatus {
-	c, failures := u.breaker.look()
+	c, failures := u.breaker.Look()
 	s := ServerStatus{
 		Name: u.key.Server, Account: u.key.Account, Lane: u.key.Lane, Transport: string(u.srv.Transport), Lazy: u.reg.lazy,
-		RestartCount: u.budget.used(), ConsecutiveFailures: failures, Circuit: string(c), Ejected: u.budget.isEjected(),
+		RestartCount: u.budget.Used(), ConsecutiveFailures: failures, Circuit: string(c), Ejected: u.budget.IsEjected(),
 	}
 	if u.key.Principal != Local {
 		s.Principal = u.key.Principal

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host/internal/deadline"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
@@ -68,7 +69,8 @@ func (u *unit) read(ctx context.Context, method string) error {
 	var from *live
 	err := u.run(ctx, operation{
 		name: "list", timeout: u.srv.Timeouts.List, repeatable: func() bool { return true },
-		do: func(ctx context.Context, _ *patience, l *live) (err error) {
+		do: func(ctx context.Context, _ *deadline.Pausable, l *live) (err error) {
+			l.awaitAck(ctx, method)
 			seen, from = u.catalog.changeCount(method), l
 			if !offers(l.conn.Info(), method) {
 				list = upstream.List{Received: time.Now()} // it would only say that there is no such method
@@ -88,6 +90,7 @@ func (u *unit) read(ctx context.Context, method string) error {
 // keep takes over a list that was read, see catalog.store.
 func (u *unit) keep(ctx context.Context, method string, list upstream.List, from *live, seen int) {
 	differs := u.catalog.store(method, list, from, seen)
+	u.catalog.limit()
 	// In an era that was chosen for it, it does not describe the server.
 	if u.base.Version == "" && u.catalog.toKeep() {
 		c, _ := u.catalog.view()

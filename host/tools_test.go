@@ -16,6 +16,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -233,6 +234,85 @@ func TestListenModern(t *testing.T) {
 	})
 }
 
+// TestChangesBeforeTheSubscription: a list that was read before the server has
+// acknowledged the subscription may have changed unheard, and is read again.
+func TestChangesBeforeTheSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ack := make(chan struct{})
+		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+			return &double{version: mcp.Latest, caps: `{"tools":{"listChanged":true}}`, ack: ack}, nil
+		}}
+		h := s.open(t, nil)
+		tools := func(want int32, when string) {
+			t.Helper()
+			if _, err := h.Tools(t.Context(), keyA); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.last().lists.Load(); n != want {
+				t.Errorf("%s: %d lists, want %d", when, n, want)
+			}
+		}
+		tools(1, "first")
+		tools(2, "while nothing is announced")
+		close(ack)
+		synctest.Wait()
+		if c, _ := h.Cached(keyA); !c.Stale {
+			t.Error("a list from before the subscription is trusted")
+		}
+		tools(3, "after the acknowledgement")
+		tools(3, "while changes are announced")
+	})
+}
+
+// TestCatalogsOfOneServerAreLimited: a server that lists other tools in each session
+// does not fill the memory; those of the sessions that asked last are kept.
+func TestCatalogsOfOneServerAreLimited(t *testing.T) {
+	const most = 64 << 10
+	var n atomic.Int32
+	s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+		return &double{list: func(context.Context, string) (upstream.List, error) {
+			def := fmt.Sprintf(`{"name":"tool%d","description":%q}`, n.Add(1), strings.Repeat("x", most/8))
+			return upstream.List{Items: [][]byte{[]byte(def)}, Received: time.Now()}, nil
+		}}, nil
+	}}
+	h := s.open(t, &Options{Memory: noMemory{}, MaxConnected: 100})
+	lists := h.servers["a"].lists
+	if lists.max != limit.CatalogBytes {
+		t.Errorf("%d bytes of lists are kept, want %d", lists.max, limit.CatalogBytes)
+	}
+	lists.max = most
+	kept := func() (lanes []int) {
+		for i := range 20 {
+			if c, ok := h.Cached(Key{Server: "a", Lane: fmt.Sprint(i)}); ok && len(c.Tools) > 0 {
+				lanes = append(lanes, i)
+			}
+		}
+		return lanes
+	}
+	for i := range 20 {
+		if c, err := h.Tools(t.Context(), Key{Server: "a", Lane: fmt.Sprint(i)}); err != nil || len(c.Tools) != 1 {
+			t.Fatal(err)
+		}
+	}
+	if got := kept(); len(got) == 0 || len(got) > 8 || got[len(got)-1] != 19 {
+		t.Errorf("the lists of %v are kept", got)
+	}
+	for i := range 20 { // what is released makes room again
+		h.Release(Key{Server: "a", Lane: fmt.Sprint(i)})
+	}
+	if left := lists.bytes; left != 0 || len(lists.users) != 0 {
+		t.Errorf("%d bytes are kept after the release of all", left)
+	}
+}
+
+// noMemory remembers nothing.
+type noMemory struct{}
+
+func (noMemory) Era(context.Context, string) (string, bool)          { return "", false }
+func (noMemory) RememberEra(context.Context, string, string)         {}
+func (noMemory) Tools(context.Context, Key, string) (Catalog, bool)  { return Catalog{}, false }
+func (noMemory) RememberTools(context.Context, Key, string, Catalog) {}
+
 func TestUnknownNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
@@ -252,7 +332,7 @@ func TestUnknownNames(t *testing.T) {
 		_, toolsErr := h.Tools(t.Context(), k)
 		for _, err := range []error{doErr, toolsErr, h.Stop("gitub"), h.Reload(t.Context(), "gitub")} {
 			wantErr(t, err, ErrUnknownServer)
-			if want := `no server named "gitub" is hosted; did you mean "github"?`; err.Error() != want {
+			if want := `no server named "gitub" is hosted; did you mean "github"?`; said(err) != want {
 				t.Errorf("%q, want %q", err, want)
 			}
 		}
@@ -267,7 +347,7 @@ func TestUnknownNames(t *testing.T) {
 		_, err = h.Do(t.Context(), keyA, callTool("create_isue", nil))
 		wantErr(t, err, ErrUnknownTool)
 		var answer *mcp.Error
-		if !errors.As(err, &answer) || err.Error() != `a has no tool named "create_isue"; did you mean "create_issue"?` {
+		if !errors.As(err, &answer) || said(err) != `a has no tool named "create_isue"; did you mean "create_issue"?` {
 			t.Errorf("%q", err)
 		}
 		_, err = h.Do(t.Context(), keyA, callTool("close_issue", nil))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host/internal/supervise"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -45,8 +46,8 @@ type unit struct {
 	gone       atomic.Bool    // replaced, to be seen without mu
 	wantsPlace atomic.Bool    // its dial waits for a place
 	ahead      atomic.Pointer[ahead]
-	breaker    breaker
-	budget     budget
+	breaker    supervise.Breaker
+	budget     supervise.Restarts
 	catalog    catalog
 
 	reg    *registration
@@ -56,8 +57,8 @@ type unit struct {
 	base   upstream.Options
 	era    atomic.Pointer[string] // for the next dial, where it has been looked up
 
-	changes [3]throttle // announcements of changed lists, see listKind
-	lines   logPace
+	changes [3]supervise.Throttle // announcements of changed lists, see listKind
+	lines   supervise.LogPace
 
 	mu        sync.Mutex // guards what follows
 	live      *live
@@ -84,11 +85,11 @@ func (h *Host) newUnit(k Key, reg *registration) *unit {
 	u := &unit{
 		h: h, reg: reg, key: k, srv: srv, digest: srv.Digest(), state: Disconnected, used: time.Now(),
 		number:  strconv.FormatInt(h.made.Add(1), 36) + " ",
-		budget:  budget{max: srv.Supervision.RestartLimit(), window: srv.Supervision.RestartWindow, reset: srv.Supervision.EjectionTime()},
+		budget:  supervise.Restarts{Max: srv.Supervision.RestartLimit(), Window: srv.Supervision.RestartWindow, Reset: srv.Supervision.EjectionTime()},
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},
 	}
-	u.breaker.init(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset)
-	u.catalog.pool = &reg.lists
+	u.breaker.Init(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset)
+	u.catalog.pool = reg.lists
 	if h.opt.Connection != nil {
 		u.base = h.opt.Connection(k)
 	}
@@ -118,17 +119,17 @@ func (u *unit) header() event.Header {
 }
 
 // admit asks the restart budget and the breaker for permission to try.
-func (u *unit) admit() (ticket, error) {
-	ejected, ended := u.budget.check()
+func (u *unit) admit() (supervise.Ticket, error) {
+	ejected, ended := u.budget.Check()
 	if ejected {
-		return ticket{}, u.ejected()
+		return supervise.Ticket{}, u.ejected()
 	}
 	if ended {
 		u.ejectionEnded()
 	}
-	t, wait, ok := u.breaker.allow()
+	t, wait, ok := u.breaker.Allow()
 	if !ok {
-		return ticket{}, u.circuitOpen(wait)
+		return supervise.Ticket{}, u.circuitOpen(wait)
 	}
 	return t, nil
 }
@@ -136,7 +137,7 @@ func (u *unit) admit() (ticket, error) {
 // ejectionEnded shows that an ejection has lasted long enough. One request may find out
 // whether the server works again.
 func (u *unit) ejectionEnded() {
-	u.breaker.suspect()
+	u.breaker.Suspect()
 	u.mu.Lock()
 	u.paid = false
 	if u.state == Ejected {
@@ -148,20 +149,20 @@ func (u *unit) ejectionEnded() {
 
 // settle hands a ticket back. Of all who met with the same fault only the first
 // counts, except for a probe, whose result is awaited.
-func (u *unit) settle(t ticket, v verdict, f *fault) (opened bool) {
-	if v == failure && f != nil && f.struck.Swap(true) && !t.probe {
-		v = neither
+func (u *unit) settle(t supervise.Ticket, v supervise.Verdict, f *fault) (opened bool) {
+	if v == supervise.Failure && f != nil && f.struck.Swap(true) && !t.Probe {
+		v = supervise.Neither
 	}
-	switch u.breaker.done(t, v) {
-	case open:
+	switch u.breaker.Done(t, v) {
+	case supervise.Open:
 		if u.srv.Transport == config.TransportStdio {
-			u.breaker.delay(u.budget.wait())
+			u.breaker.Delay(u.budget.Wait())
 		}
 		u.h.count.opened.Add(1)
 		u.logOpened()
 		u.circuitChanged(true)
 		return true
-	case closed:
+	case supervise.Closed:
 		u.log(slog.LevelInfo, "the circuit is closed, the server works again")
 		u.circuitChanged(false)
 	}
@@ -183,7 +184,7 @@ func (u *unit) circuitChanged(opened bool) {
 func (u *unit) down(err error, charge bool) (ejected bool) {
 	u.lastErr = err
 	u.notBefore = time.Now().Add(min(u.backoff.NextBackOff(), maxBackoff))
-	if charge && u.budget.spend(!u.breaker.isClosed()) {
+	if charge && u.budget.Spend(!u.breaker.IsClosed()) {
 		u.h.count.ejections.Add(1)
 		u.setState(Ejected, err.Error())
 		return true
@@ -194,7 +195,7 @@ func (u *unit) down(err error, charge bool) (ejected bool) {
 
 // worked takes in that the server answered on l.
 func (u *unit) worked(l *live) {
-	u.budget.worked()
+	u.budget.Worked()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.backoff.Reset()
@@ -214,20 +215,23 @@ func (u *unit) needLogin(err error) {
 	u.command = need.Command
 }
 
-// login is the command for a person who has to log in.
+// login is the command for a person who has to log in; "" when the program has none.
 func (u *unit) login() string {
-	if u.key.Account == "" {
-		return "usher login " + u.key.Server
+	if u.h.opt.LoginCommand == nil {
+		return ""
 	}
-	return "usher login " + u.key.Server + "@" + u.key.Account
+	return u.h.opt.LoginCommand(u.key)
 }
 
 // renew forgets what supervision knows and takes the connection out of use. The
 // connection is returned; closing or draining it is the caller's.
 func (u *unit) renew(replaced bool) *live {
-	u.breaker.clear()
-	u.budget.clear()
+	u.breaker.Clear()
+	u.budget.Clear()
 	u.catalog.expire()
+	if replaced {
+		u.catalog.close()
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.epoch++

@@ -9,6 +9,8 @@ import (
 
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/policy/budget"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // accountID is an authorization context at a server.
@@ -28,12 +30,12 @@ type accountState struct {
 	id    accountID
 
 	turn chan struct{} // holds a token while nobody builds tools; the rest is the builder's
-	pins []byte        // the record as last read
+	pins pins.Observer
 }
 
 // serverState is shared by all who use a server.
 type serverState struct {
-	meter atomic.Pointer[meter]
+	meter atomic.Pointer[budget.Meter]
 	marks [families]atomic.Uint64 // of entries for everybody
 	mu    sync.Mutex              // guards replacing topics
 	// topics are those whose results declared a ttlMs.
@@ -55,7 +57,15 @@ func (g *Gate) account(k Key) *accountState {
 	if sc := g.accounts.find(k); sc != nil {
 		return sc
 	}
-	return g.accounts.add(k, g.dial)
+	return g.accounts.add(k, g)
+}
+
+// observer compares the lists of an account with its pins.
+func (g *Gate) observer(id accountID) pins.Observer {
+	return pins.Observer{
+		Records: g.store, Lock: g.opt.Lock, Log: g.opt.Log,
+		Principal: id.principal, Server: id.server, Account: id.account,
+	}
 }
 
 // line returns the way to the server of a key.
@@ -77,7 +87,7 @@ func (s *accounts) find(k Key) *accountState {
 	return s.all[s.id(k)]
 }
 
-func (s *accounts) add(k Key, dial func(Key) line) *accountState {
+func (s *accounts) add(k Key, g *Gate) *accountState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.id(k)
@@ -94,7 +104,8 @@ func (s *accounts) add(k Key, dial func(Key) line) *accountState {
 	}
 	sc := &accountState{
 		id: id, server: state, turn: make(chan struct{}, 1),
-		line: dial(Key{Principal: id.principal, Server: id.server, Account: id.account}),
+		line: g.dial(Key{Principal: id.principal, Server: id.server, Account: id.account}),
+		pins: g.observer(id),
 	}
 	sc.turn <- struct{}{}
 	s.all[id] = sc
@@ -123,10 +134,10 @@ func (s *accounts) ofServer(server string) []*accountState {
 
 // budget returns the meter of the server. It is made with the first call, so that only
 // servers that were called have one.
-func (s *serverState) budget(b *budgets, server string) *meter {
+func (s *serverState) budget(b *budget.Budgets, server string) *budget.Meter {
 	m := s.meter.Load()
 	if m == nil {
-		m = b.meter(server)
+		m = b.Meter(server)
 		s.meter.Store(m)
 	}
 	return m

@@ -189,17 +189,20 @@ func (e *UnknownError) Is(target error) bool {
 	return !e.part && target == host.ErrUnknownServer
 }
 
+// Unsupported reports that the server exists for the caller, but not what was asked for.
+func (e *UnknownError) Unsupported() bool { return e.part }
+
 // Hint is the next step for a person.
 func (e *UnknownError) Hint() string {
 	switch {
 	case e.part:
 		return ""
 	case e.Tool != "":
-		return "usher tools " + scopeName(e.Server, e.Account)
+		return "list the tools of " + scopeName(e.Server, e.Account)
 	case e.Account != "":
-		return "usher login " + scopeName(e.Server, e.Account)
+		return "log in to " + scopeName(e.Server, e.Account)
 	}
-	return "usher list"
+	return "list the servers"
 }
 
 func (g *Gate) unknownServer(c *Caller, k Key, hidden bool) error {

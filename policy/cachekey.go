@@ -42,7 +42,7 @@ func paramsSum(params []byte) (sum [32]byte, ok bool) {
 
 // leanMeta leaves out what is unsaid, and a `_meta` that is then empty.
 func leanMeta(params, meta []byte) []byte {
-	if hasDuplicate(meta) {
+	if _, dup := jsonx.Duplicate(meta); dup {
 		return params // refused as ambiguous later on
 	}
 	lean := jsonx.Apply(meta, unsaid...)

@@ -81,7 +81,7 @@ func TestBudgetsRefund(t *testing.T) {
 	if left, _ := BudgetLeft(ctx); left != 2 {
 		t.Errorf("%d calls are left, want 2", left)
 	}
-	if n := call.Caller.Session.used.Load(); n != 1 {
+	if n := call.Caller.Session.Used(); n != 1 {
 		t.Errorf("the session was charged %d calls", n)
 	}
 }
@@ -134,5 +134,30 @@ func TestHookSeesTheCall(t *testing.T) {
 	g.SetHook(func(context.Context, HookRequest) Decision { return Decision{} })
 	if _, err := g.Call(t.Context(), call); !errors.Is(err, ErrDenied) {
 		t.Errorf("with another hook: %v", err)
+	}
+}
+
+// A cache hit is a call like any other, and a refused call costs nothing.
+func TestEveryLogicalCallIsCharged(t *testing.T) {
+	h := newFakeHost(simpleTool("x"))
+	h.do = answers(`{"content":[],"ttlMs":60000}`)
+	cfg := configOf(nil, []string{"s/denied"})
+	cfg.Usher.Budgets.Servers = map[string]config.Budget{"s": {Run: 4}}
+	g := openGate(t, h, nil, &Options{Config: cfg})
+	for range 3 {
+		if _, err := g.Call(t.Context(), callOf("s", "denied")); !errors.Is(err, ErrDenied) {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		if _, err := g.Call(t.Context(), callOf("s", "x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Call(t.Context(), callOf("s", "x")); !errors.Is(err, ErrBudget) {
+		t.Errorf("%v, want ErrBudget", err)
+	}
+	if n := h.calls.Load(); n != 1 {
+		t.Errorf("%d calls reached the server, want 1 and 3 hits", n)
 	}
 }

@@ -10,8 +10,8 @@
 //
 //	allow → budget → pin → cache → host
 //
-// Every refusal is typed ([ErrDenied], [ErrBudget], [ErrSchemaChanged]) and says
-// which rule, when it refills, or which command accepts the change.
+// Every refusal is typed ([ErrDenied], [ErrBudget], [ErrSchemaChanged]) and carries data:
+// which rule, when it refills, or what changed.
 //
 // A call to which nothing applies costs a few atomic loads and map look-ups:
 // rules are compiled when the configuration is read, verdicts and pins are

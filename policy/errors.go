@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/policy/budget"
 )
 
 // What callers branch on, with errors.Is. All three are refusals of the gate:
@@ -14,7 +16,7 @@ var (
 	// ErrDenied: a rule or the program's own policy forbids it, see [DeniedError].
 	ErrDenied = errors.New("denied")
 	// ErrBudget: the calls that were granted are used up, see [BudgetError].
-	ErrBudget = errors.New("budget spent")
+	ErrBudget = budget.ErrSpent
 	// ErrSchemaChanged: the tool is not what it was, see [ChangedError].
 	ErrSchemaChanged = errors.New("tool changed")
 )
@@ -42,6 +44,9 @@ func (e *DeniedError) Error() string {
 // Is makes errors.Is(err, ErrDenied) hold.
 func (e *DeniedError) Is(target error) bool { return target == ErrDenied }
 
+// NotAllowed reports that no rule names it, where only what is allowed may be used.
+func (e *DeniedError) NotAllowed() bool { return e.Rule == "" && e.Reason == notAllowed }
+
 // Hint is what to do about it.
 func (e *DeniedError) Hint() string {
 	switch {
@@ -49,67 +54,10 @@ func (e *DeniedError) Hint() string {
 		return fmt.Sprintf("edit the rule at %s:%d", e.Origin.File, e.Origin.Line)
 	case e.Rule != "" && e.Origin.File != "":
 		return "change " + e.Origin.File
-	case e.Reason == notAllowed:
-		return "usher allow " + targetName(e.Server, e.Account, e.Tool)
+	case e.NotAllowed():
+		return "allow " + targetName(e.Server, e.Account, e.Tool)
 	}
 	return ""
-}
-
-// What a budget is for, where it is neither a run nor a window.
-const (
-	ScopeDispatch = "dispatch" // a context, see WithBudget
-	ScopeSession  = "session"  // a session of a client, see Session
-)
-
-// BudgetError says which budget is spent. It is [ErrBudget].
-type BudgetError struct {
-	// Scope is what the budget is for: [ScopeDispatch], [ScopeSession], or empty for
-	// a run or a window.
-	Scope  string
-	Server string // empty: the budget of all servers together
-	Limit  int64
-	Window time.Duration // 0: the budget of the whole run
-	Refill time.Time     // zero: not before usher starts again
-}
-
-func (e *BudgetError) Error() string {
-	switch e.Scope {
-	case ScopeDispatch:
-		return fmt.Sprintf("the budget of %d calls for this task is spent", e.Limit)
-	case ScopeSession:
-		return fmt.Sprintf("the budget of %d calls per session is spent", e.Limit)
-	}
-	whose := "all servers together"
-	if e.Server != "" {
-		whose = config.Unquoted(e.Server)
-	}
-	if e.Window == 0 {
-		return fmt.Sprintf("the budget of %d calls per run is spent (%s); it refills when usher starts again", e.Limit, whose)
-	}
-	wait := max(time.Until(e.Refill), 0).Round(time.Second)
-	return fmt.Sprintf("the budget of %d calls per %s is spent (%s); it refills in %s, at %s",
-		e.Limit, Short(e.Window), whose, Short(wait), e.Refill.Format(time.TimeOnly))
-}
-
-// Is makes errors.Is(err, ErrBudget) hold.
-func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
-
-// Hint is what to do about it.
-func (e *BudgetError) Hint() string {
-	switch e.Scope {
-	case ScopeDispatch:
-		return ""
-	case ScopeSession:
-		return "start a new session, or raise usher.budgets.session"
-	}
-	setting := "usher.budgets"
-	if e.Server != "" {
-		setting = "usher.budgets.servers." + e.Server
-	}
-	if e.Window == 0 {
-		return "raise " + setting + ".run"
-	}
-	return "wait, or raise " + setting + ".calls"
 }
 
 // ChangedError says that a tool differs from its pin. It is [ErrSchemaChanged].
@@ -128,17 +76,14 @@ func (e *ChangedError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("%s is blocked: %s", target, e.Reason)
 	}
-	return fmt.Sprintf("%s is blocked: its definition is not the one that was pinned (%s); usher pins accept %[1]s", target, list(e.Fields))
+	return fmt.Sprintf("%s is blocked: its definition is not the one that was pinned (%s)", target, strings.Join(e.Fields, ", "))
 }
 
 // Is makes errors.Is(err, ErrSchemaChanged) hold.
 func (e *ChangedError) Is(target error) bool { return target == ErrSchemaChanged }
 
-// Hint is the command that shows the change; the one that accepts it stands in the
-// message.
-func (e *ChangedError) Hint() string {
-	return "usher pins diff " + targetName(e.Server, e.Account, e.Tool)
-}
+// Hint is the next step for a person.
+func (e *ChangedError) Hint() string { return "review the change, then accept it" }
 
 // targetName is how people and commands name a tool: server/tool, or
 // server@account/tool.
@@ -178,28 +123,24 @@ func whereIs(o config.Origin) string {
 	return fmt.Sprintf(" (%s, line %d)", file, o.Line)
 }
 
-// Short prints a duration without the units that are zero: 1h instead of 1h0m0s.
-func Short(d time.Duration) string {
-	s := d.String()
-	if len(s) > 3 && s[len(s)-3:] == "m0s" {
-		s = s[:len(s)-2]
-	}
-	if len(s) > 3 && s[len(s)-3:] == "h0m" {
-		s = s[:len(s)-2]
-	}
-	return s
-}
+// BudgetError says which budget is spent. It is [ErrBudget].
+type BudgetError = budget.Error
 
-func list(fields []string) string {
-	switch len(fields) {
-	case 0:
-		return "it reads differently"
-	case 1:
-		return fields[0]
-	}
-	out := fields[0]
-	for _, f := range fields[1:] {
-		out += ", " + f
-	}
-	return out
-}
+// BudgetStatus is how far a budget is used up.
+type BudgetStatus = budget.Status
+
+// Session counts the calls of one session of a client, see [budget.Session].
+type Session = budget.Session
+
+// What a budget is for, where it is neither a run nor a window.
+const (
+	ScopeDispatch = budget.ScopeDispatch
+	ScopeSession  = budget.ScopeSession
+)
+
+// WithBudget returns a context with which at most n tools can be called, see
+// [budget.With].
+func WithBudget(ctx context.Context, n int64) context.Context { return budget.With(ctx, n) }
+
+// BudgetLeft returns how many more calls a context allows; false when it has no budget.
+func BudgetLeft(ctx context.Context) (int64, bool) { return budget.Left(ctx) }

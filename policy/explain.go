@@ -102,7 +102,7 @@ func explainHost(err error) Problem {
 	var answer *mcp.Error
 	if errors.As(err, &e) {
 		p.Server, p.RetryAfter = e.Server, e.RetryAfter
-		p.Text, p.Next = e.WithoutHint(), nextStep(p.Kind, e)
+		p.Text, p.Next = e.Error(), nextStep(p.Kind, e)
 	}
 	switch {
 	case errors.Is(err, host.ErrHeldBack):
@@ -118,7 +118,7 @@ func explainHost(err error) Problem {
 func nextStep(kind Kind, e *host.Error) string {
 	switch kind {
 	case KindLogin, KindUnknown, KindUnknownServer, KindUnknownTool:
-		return e.Hint
+		return e.Hint()
 	}
 	return ""
 }

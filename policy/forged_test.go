@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/policy/pins"
 	"github.com/usher-mcp/usher/vault"
 	"github.com/usher-mcp/usher/vault/keys"
 )
@@ -60,7 +61,7 @@ func TestForgedPinsAreRefused(t *testing.T) {
 			}
 		}
 		store := open()
-		if err := NewPins(store, "").Forget(t.Context(), "s"); err != nil {
+		if err := pins.NewStore(store, "").Forget(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		if err := call(store); err != nil {

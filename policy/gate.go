@@ -11,6 +11,8 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/policy/budget"
+	"github.com/usher-mcp/usher/policy/pins"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -33,7 +35,7 @@ type Options struct {
 	Hook Hook
 	// Lock stands in for the pins of servers that have none yet. Default: the
 	// first list of a server is believed.
-	Lock *Lock
+	Lock *pins.Lock
 	// CacheBytes bounds all cached results together. Default [DefaultCache].
 	CacheBytes int64
 	// Accounts knows which named accounts exist. Nil: every name does.
@@ -46,7 +48,7 @@ type Options struct {
 	OnCall func(Finished)
 	// OnNote hears once of each tool that is new, changed, renamed or gone. It
 	// must not block. Default: they are logged only.
-	OnNote func(Key, Note)
+	OnNote func(Key, pins.Note)
 	// Tracer makes a span of every answer from the cache; requests to servers have
 	// theirs in upstream. Nil: none.
 	Tracer trace.Tracer
@@ -74,7 +76,7 @@ type Gate struct {
 	rules    atomic.Pointer[rules]
 	hook     atomic.Pointer[Hook] // nil: none
 	made     atomic.Uint64        // sets of rules
-	budgets  *budgets
+	budgets  *budget.Budgets
 	accounts accounts
 	cache    *cache
 	flights  flights
@@ -104,7 +106,7 @@ func newGate(dial func(Key) line, store vault.Store, opt *Options) *Gate {
 		counters = store
 	}
 	g.SetHook(g.opt.Hook)
-	g.budgets = newBudgets(counters, g.opt.Log)
+	g.budgets = budget.New(counters, g.opt.Log)
 	g.cache = newCache(g.opt.CacheBytes)
 	g.Configure(g.opt.Config)
 	return g
@@ -119,7 +121,7 @@ func (g *Gate) Configure(c *config.Config) {
 	r := compileRules(c.Usher, c.Servers)
 	r.number = g.made.Add(1)
 	g.rules.Store(r)
-	g.budgets.configure(c.Usher.Budgets)
+	g.budgets.Configure(c.Usher.Budgets)
 	g.accounts.keep(func(id accountID) bool { return r.servers[id.server] != nil || g.fleet == nil })
 }
 
@@ -152,7 +154,7 @@ func (g *Gate) swapRules(change func(*rules) *rules) {
 // Close gives back what is reserved of budgets and ends shared calls.
 func (g *Gate) Close(ctx context.Context) {
 	g.flights.close()
-	g.budgets.close(ctx)
+	g.budgets.Close(ctx)
 	g.cache.close()
 }
 
@@ -219,7 +221,7 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	if q.account == nil {
 		q.account = g.account(c.Key)
 	}
-	if err := g.budgets.chargeAll(ctx, c.Caller.Session, q.account.server.budget(g.budgets, c.Key.Server)); err != nil {
+	if err := g.budgets.Charge(ctx, c.Caller.Session, q.account.server.budget(g.budgets, c.Key.Server)); err != nil {
 		return Result{}, err
 	}
 	if err := g.checkPin(ctx, q.account, c, tool); err != nil {
@@ -296,7 +298,7 @@ func (g *Gate) CacheEntries(server string) int { return g.cache.entries(server) 
 
 // Budgets says how far the budgets are used up: first the one of all servers
 // together, then those of the servers that were called.
-func (g *Gate) Budgets() []BudgetStatus { return g.budgets.status() }
+func (g *Gate) Budgets() []BudgetStatus { return g.budgets.Status() }
 
-// Pins is the view on what is pinned for a principal.
-func (g *Gate) Pins(principal string) *Pins { return NewPins(g.store, principal) }
+// Pins returns the pins of a principal.
+func (g *Gate) Pins(principal string) *pins.Store { return pins.NewStore(g.store, principal) }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -195,7 +196,8 @@ func TestFinished(t *testing.T) {
 			t.Errorf("%s %v: %s, want %s", tt.result, tt.err, last.Outcome, tt.outcome)
 		}
 	}
-	if want := digest([]byte(`{ }`)); hash != want {
+	sum := sha256.Sum256([]byte(`{ }`))
+	if want := hex.EncodeToString(sum[:]); hash != want {
 		t.Errorf("hash %s, want that of the raw arguments %s", hash, want)
 	}
 	e := last.Event()

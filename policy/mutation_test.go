@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/lookalike"
+	"github.com/usher-mcp/usher/policy/pins"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -107,7 +108,7 @@ func TestEveryMutationIsNoticed(t *testing.T) {
 	if len(mutations) < 40 {
 		t.Fatalf("%d mutations", len(mutations))
 	}
-	locked, err := NewLock(map[string][][]byte{"s": {[]byte(mutant)}})
+	locked, err := pins.NewLock(map[string][][]byte{"s": {[]byte(mutant)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,9 +129,6 @@ func TestEveryMutationIsNoticed(t *testing.T) {
 				var ce *ChangedError
 				if !errors.As(err, &ce) {
 					t.Fatalf("after the change: %v", err)
-				}
-				if ce.Reason == "" && !strings.HasSuffix(err.Error(), "; usher pins accept s/read_file") {
-					t.Errorf("the refusal says %q", err)
 				}
 				if _, err := g.Call(t.Context(), callOf("s", "other")); err != nil {
 					t.Errorf("the other tool: %v", err)
@@ -154,7 +152,7 @@ func TestEveryMutationIsNoticed(t *testing.T) {
 }
 
 func TestNeutralChangesAreNot(t *testing.T) {
-	locked, err := NewLock(map[string][][]byte{"s": {[]byte(mutant)}})
+	locked, err := pins.NewLock(map[string][][]byte{"s": {[]byte(mutant)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,42 +171,12 @@ func TestNeutralChangesAreNot(t *testing.T) {
 					h.setTools(changed)
 				}
 			})
-			if c := Compare([]byte(mutant), []byte(changed)); len(c) != 0 {
+			if c := pins.Compare([]byte(mutant), []byte(changed)); len(c) != 0 {
 				t.Errorf("Compare finds %v", c)
 			}
 			if f := locked.Verify(map[string][][]byte{"s": {[]byte(changed)}}); len(f) != 0 {
 				t.Errorf("the lock finds %v", f)
 			}
 		})
-	}
-}
-
-func TestHidden(t *testing.T) {
-	for _, tt := range []struct{ text, want string }{
-		{"plain", ""},
-		{"two\\nlines\\tand a tab", ""},
-		{"zażółć 日本語", ""},
-		{"⚠️ careful", ""},
-		{"👨‍👩‍👧 family 👍🏽 1️⃣", ""},
-		{"a\u200bb", "description"},
-		{"a\\u200bb", "description"},
-		{"a\u202eb", "description"},
-		{"a\U000E0041", "description"},
-		{"a\u00adb", "description"},
-		{"a\\u0007b", "description"},
-		{"a\ufe0fb", "description"},
-		{"a\u200db", "description"},
-		{"⚠\ufe0f\ufe0f\ufe0f", "description"},
-		{"\u2028", "description"},
-		{"\ue000", "description"},
-	} {
-		got := strings.Join(Hidden([]byte(`{"name":"x","description":"`+tt.text+`"}`)), ",")
-		if got != tt.want {
-			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
-		}
-	}
-	nested := `{"name":"x","inputSchema":{"properties":{"a":{"enum":["b\u200bc"]}}},"_meta":{"k\u2060":1}}`
-	if got := strings.Join(Hidden([]byte(nested)), ","); got != "inputSchema,_meta" {
-		t.Errorf("nested: %q", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/policy/pins"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -24,7 +25,7 @@ type noteLog struct {
 	notes []string
 }
 
-func (l *noteLog) add(k Key, n Note) {
+func (l *noteLog) add(k Key, n pins.Note) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.notes = append(l.notes, strings.TrimSpace(n.Kind+" "+n.Tool+" "+n.From))
@@ -112,8 +113,8 @@ func TestPinsNoteNewRemovedRenamed(t *testing.T) {
 		w.becomes(described("a", "does a"), described("b", "does something else"), described("bee", "does b"), described("c", "does c"))
 		w.want(w.notes.take(), []string(nil)) // once is enough
 		var got []string
-		pins, err := w.g.Pins("").List(w.Context())
-		for _, p := range pins {
+		list, err := w.g.Pins("").List(w.Context())
+		for _, p := range list {
 			got = append(got, p.Tool+" "+p.State+" "+p.From)
 		}
 		w.want(err, error(nil))
@@ -126,7 +127,7 @@ func TestPinsAccept(t *testing.T) {
 		w.becomes(described("a", "new"), described("b", "new"))
 		w.want(w.list(), map[string]string{"a": "changed blocked", "b": "changed blocked"})
 		// The command runs in another process: nothing but the store is shared.
-		other := NewPins(w.store, "")
+		other := pins.NewStore(w.store, "")
 		d, err := other.Diff(w.Context(), "s", "a")
 		w.want(err, error(nil))
 		w.want(d.String(), "s/a\n  description changed: old → new\n")
@@ -149,11 +150,11 @@ func TestPinsAccept(t *testing.T) {
 		w.want(err, error(nil))
 		w.want(accepted, []string(nil))
 		for _, missing := range [][2]string{{"s", "x"}, {"t", ""}} {
-			if _, err := other.Accept(w.Context(), missing[0], missing[1], ""); !errors.Is(err, ErrNotPinned) {
+			if _, err := other.Accept(w.Context(), missing[0], missing[1], ""); !errors.Is(err, pins.ErrNotPinned) {
 				t.Errorf("accept %v: %v", missing, err)
 			}
 		}
-		if _, err := other.Diff(w.Context(), "s", "x"); !errors.Is(err, ErrNotPinned) {
+		if _, err := other.Diff(w.Context(), "s", "x"); !errors.Is(err, pins.ErrNotPinned) {
 			t.Errorf("diff: %v", err)
 		}
 	})
@@ -192,9 +193,9 @@ func TestPinModes(t *testing.T) {
 				w.becomes(described("a", "new"))
 				w.want(w.list()["a"], want.listed)
 				w.want(errors.Is(w.call("a"), ErrSchemaChanged), want.refused)
-				pins, err := w.g.Pins("").List(w.Context())
+				list, err := w.g.Pins("").List(w.Context())
 				w.want(err, error(nil))
-				w.want(len(pins) > 0, mode != config.PinsOff)
+				w.want(len(list) > 0, mode != config.PinsOff)
 			})
 		})
 	}
@@ -231,8 +232,7 @@ func TestNewAccountStartsFromPins(t *testing.T) {
 				t.Errorf("%s: %v", tool, err)
 			}
 		}
-		pins := NewPins(w.store, "local")
-		if _, err := pins.Accept(w.Context(), "s@work", "a", ""); err != nil {
+		if _, err := pins.NewStore(w.store, "local").Accept(w.Context(), "s@work", "a", ""); err != nil {
 			t.Fatal(err)
 		}
 		if err := work("a"); err != nil {
@@ -379,39 +379,6 @@ func TestPinsWriteOncePerList(t *testing.T) {
 	})
 }
 
-func FuzzDecodePins(f *testing.F) {
-	rec, _ := decodePins(nil)
-	if _, _, _, err := rec.observe(f.Context(), []definition{newDefinition([]byte(mutant)), newDefinition([]byte(described("a", "x")))}, time.Unix(0, 0)); err != nil {
-		f.Fatal(err)
-	}
-	if _, _, _, err := rec.observe(f.Context(), []definition{newDefinition([]byte(described("a", "y")))}, time.Unix(1, 0)); err != nil {
-		f.Fatal(err)
-	}
-	data, err := rec.encode()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
-	f.Add([]byte(`{"version":1,"tools":{"a":null}}`))
-	f.Add([]byte("{\"tools\":{\"a\":{\"size\":-1}}}\n{}"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		rec, err := decodePins(data)
-		if err != nil {
-			return
-		}
-		for name, p := range rec.Tools {
-			p.pinned("s", name)
-		}
-		out, err := rec.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := decodePins(out); err != nil {
-			t.Fatalf("%q was written as %q, which cannot be read: %v", data, out, err)
-		}
-	})
-}
-
 // lanesHost remembers another catalog for connections of a session.
 type lanesHost struct {
 	*fakeHost
@@ -448,5 +415,36 @@ func TestSessionsDoNotLagBehindPins(t *testing.T) {
 	}
 	if _, err := g.Call(t.Context(), Call{Key: k, Tool: "echo"}); !errors.Is(err, ErrSchemaChanged) {
 		t.Errorf("a changed tool is called afterwards: %v", err)
+	}
+}
+
+func TestLockSeedsPins(t *testing.T) {
+	l, err := pins.NewLock(map[string][][]byte{"s": {[]byte(described("a", "agreed")), []byte(described("b", "agreed"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := vault.NewMemory()
+	h := newFakeHost(described("a", "agreed"), described("b", "other"), described("c", "extra"))
+	g := openGate(t, h, store, &Options{Lock: l})
+	for tool, blocked := range map[string]bool{"a": false, "b": true, "c": false} {
+		if _, err := g.Call(t.Context(), callOf("s", tool)); (err != nil) != blocked {
+			t.Errorf("%s: %v", tool, err)
+		}
+	}
+	list, err := g.Pins("").List(t.Context())
+	if err != nil || len(list) != 3 || list[1].State != pins.StateChanged || list[2].State != pins.StateNew {
+		t.Errorf("%+v, %v", list, err)
+	}
+	// From the pins back to a lock: what was agreed, and what came on top.
+	again, err := g.Pins("").Lock(t.Context(), "s")
+	if err != nil || len(again.Servers["s"]) != 3 || again.Servers["s"]["b"].Hash != l.Servers["s"]["b"].Hash {
+		t.Errorf("%+v, %v", again, err)
+	}
+	current, err := g.Pins("").Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := l.Verify(current); len(f) != 2 {
+		t.Errorf("findings %v, want b changed and c new", f)
 	}
 }

@@ -137,7 +137,7 @@ func TestDeniedHints(t *testing.T) {
 	}{
 		{DeniedError{Server: "s", Tool: "t", Rule: "deny s/t", Origin: config.Origin{File: "/f", Line: 3}}, "edit the rule at /f:3"},
 		{DeniedError{Server: "s", Tool: "t", Rule: "deny s/t", Origin: config.Origin{File: "environment variable X"}}, "change environment variable X"},
-		{DeniedError{Server: "s", Tool: "t", Reason: notAllowed}, "usher allow s/t"},
+		{DeniedError{Server: "s", Tool: "t", Reason: notAllowed}, "allow s/t"},
 		{DeniedError{Server: "s", Tool: "t", Reason: "other"}, ""},
 	} {
 		if got := tt.err.Hint(); got != tt.want {

@@ -3,8 +3,6 @@ package policy
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +11,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
-	"github.com/usher-mcp/usher/vault"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // Tool is a tool that may be listed. Marks stand beside the definition, never in
@@ -61,8 +59,8 @@ type allowedTools struct {
 }
 
 type knownTool struct {
-	definition
-	finding
+	pins.Definition
+	pins.Observation
 }
 
 // sameList tells whether a catalog is the one a set was made from, or an earlier
@@ -145,17 +143,17 @@ func (t *toolset) under(r *rules, k Key, scope *Scope) []Tool {
 func (t *toolset) allow(r *rules, k Key) *allowedTools {
 	a := &allowedTools{by: r}
 	for _, known := range t.tools {
-		if known.name == "" {
+		if known.Name == "" {
 			continue
 		}
-		name := r.shownName(k.Server, known.name)
+		name := r.shownName(k.Server, known.Name)
 		v := r.judge(r.servers[k.Server], k.Server, k.Account, name)
-		if v.denied != nil || v.tool != known.name {
+		if v.denied != nil || v.tool != known.Name {
 			continue // the second: a rename gave its name to another tool
 		}
 		a.tools = append(a.tools, Tool{
-			Server: k.Server, Account: k.Account, Name: name, Own: known.name, Definition: known.raw, Hidden: known.hidden,
-			SchemaChanged: known.blocks(), Blocked: known.blocks() && t.mode == config.PinsBlock,
+			Server: k.Server, Account: k.Account, Name: name, Own: known.Name, Definition: known.Raw, Hidden: known.Hidden,
+			SchemaChanged: known.Blocks(), Blocked: known.Blocks() && t.mode == config.PinsBlock,
 		})
 	}
 	return a
@@ -204,7 +202,7 @@ func (g *Gate) checkPin(ctx context.Context, sc *accountState, c *Call, tool str
 			return g.unknownTool(ctx, &c.Caller, k, c.Tool, false)
 		}
 	}
-	if mode != config.PinsBlock || !known.blocks() {
+	if mode != config.PinsBlock || !known.Blocks() {
 		return nil
 	}
 	return g.stillBlocked(ctx, sc, k, set, tool)
@@ -218,10 +216,10 @@ func (g *Gate) stillBlocked(ctx context.Context, sc *accountState, k Key, set *t
 		return err
 	}
 	known := set.named[tool]
-	if known == nil || !known.blocks() {
+	if known == nil || !known.Blocks() {
 		return nil
 	}
-	return &ChangedError{Server: k.Server, Account: k.Account, Tool: tool, Fields: known.changed, Reason: known.reason}
+	return &ChangedError{Server: k.Server, Account: k.Account, Tool: tool, Fields: known.Changed, Reason: known.Reason}
 }
 
 // current returns the tools to judge a call by; nil when nothing is known and
@@ -323,122 +321,43 @@ func newToolset(ctx context.Context, c host.Catalog, mode string, old *toolset) 
 			return nil, context.Cause(ctx)
 		}
 		known := &knownTool{}
-		if old != nil && i < len(old.tools) && bytes.Equal(old.tools[i].raw, raw) {
-			known.definition = old.tools[i].definition
-			known.raw = raw
+		if old != nil && i < len(old.tools) && bytes.Equal(old.tools[i].Raw, raw) {
+			known.Definition = old.tools[i].Definition
+			known.Raw = raw
 		} else {
-			known.definition = newDefinition(raw)
+			known.Definition = pins.NewDefinition(raw)
 		}
 		set.tools = append(set.tools, known)
-		if known.name != "" && set.named[known.name] == nil {
-			set.named[known.name] = known
+		if known.Name != "" && set.named[known.Name] == nil {
+			set.named[known.Name] = known
 		}
 	}
 	return set, nil
 }
 
-// firstPinsTimeout is how long the store may take for the pins of an account of which
-// none were read yet: there is nothing to go on with, and the call fails without them.
-const firstPinsTimeout = 15 * time.Second
-
-// observe compares the set with the pins in the store, in one read and at most one
-// write. Calls go on with the record as last read while the store is away. The store
-// is not left in the middle of a write when the asker leaves, but definitions are then
-// read no further.
-func (g *Gate) observe(asker context.Context, sc *accountState, k Key, set *toolset) error {
-	key := vault.Key{Kind: vault.KindPin, Principal: sc.id.principal, Name: scopeName(sc.id.server, sc.id.account)}
-	now := time.Now().UTC().Truncate(time.Millisecond)
-	base, err := g.basePins(asker, sc)
+// observe compares the set with the pins of the account.
+func (g *Gate) observe(ctx context.Context, sc *accountState, k Key, set *toolset) error {
+	defs := make([]pins.Definition, len(set.tools))
+	for i, known := range set.tools {
+		defs[i] = known.Definition
+	}
+	found, notes, err := sc.pins.Observe(ctx, defs)
 	if err != nil {
 		return err
 	}
-	var notes []Note
-	observe := func(old []byte) ([]byte, error) {
-		rec, err := decodePins(old)
-		if err != nil {
-			return nil, err
-		}
-		sc.pins = old
-		seeded := g.opt.Lock.seed(key.Name, rec, now)
-		if old == nil && base != nil {
-			seeded = rec.startFrom(base, set) || seeded
-		}
-		write := false
-		if notes, write, err = set.compare(asker, rec, now); err != nil {
-			return nil, err
-		}
-		if !write && !seeded {
-			return nil, errNothing
-		}
-		return rec.encode()
-	}
-	wait := storeTimeout
-	if sc.pins == nil {
-		wait = firstPinsTimeout
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(asker), wait)
-	defer cancel()
-	rec, err := vault.Update(ctx, g.store, key, observe)
-	if errors.Is(err, vault.ErrCorrupt) && !errors.Is(err, vault.ErrTampered) {
-		g.opt.Log.Warn("the pins of a server were damaged and are taken again", "server", key.Name, "error", err)
-		rec, err = vault.Update(ctx, g.store, key, observe) // the damaged record was set aside
-	}
-	if err != nil && !errors.Is(err, errNothing) && asker.Err() != nil {
-		return err
-	}
-	if err == nil {
-		sc.pins = rec.Data
-	} else if !errors.Is(err, errNothing) {
-		if sc.pins == nil {
-			return fmt.Errorf("pins of %s: %w", targetName(k.Server, k.Account, ""), err)
-		}
-		g.opt.Log.Warn("pins cannot be read or written for now", "server", k.Server, "error", err)
-		if _, err := observe(sc.pins); err != nil && !errors.Is(err, errNothing) {
-			return err
+	for i, known := range set.tools {
+		known.Definition = defs[i] // with its hashes
+		known.Observation = pins.Observation{}
+		if f := found[known.Name]; f != nil {
+			known.Observation = *f
 		}
 	}
 	g.tell(k, notes)
 	return nil
 }
 
-// basePins are the pins that a named account starts from: those of the server. Nil
-// when it has a record of its own, or the server has none.
-func (g *Gate) basePins(ctx context.Context, sc *accountState) (*pinRecord, error) {
-	if sc.id.account == "" || sc.pins != nil {
-		return nil, nil
-	}
-	rec, err := g.store.Get(ctx, vault.Key{Kind: vault.KindPin, Principal: sc.id.principal, Name: sc.id.server})
-	if errors.Is(err, vault.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("pins of %s: %w", sc.id.server, err)
-	}
-	return decodePins(rec.Data)
-}
-
-// compare fills in what the record says about each tool.
-func (t *toolset) compare(ctx context.Context, rec *pinRecord, now time.Time) (notes []Note, write bool, err error) {
-	defs := make([]definition, len(t.tools))
-	for i, known := range t.tools {
-		defs[i] = known.definition
-	}
-	found, notes, write, err := rec.observe(ctx, defs, now)
-	if err != nil {
-		return nil, false, err
-	}
-	for i, known := range t.tools {
-		known.definition = defs[i]
-		known.finding = finding{}
-		if f := found[known.name]; f != nil {
-			known.finding = *f
-		}
-	}
-	return notes, write, nil
-}
-
 // tell logs what changed in a list; a server may change it all, again and again.
-func (g *Gate) tell(k Key, notes []Note) {
+func (g *Gate) tell(k Key, notes []pins.Note) {
 	if more := len(notes) - limit.NotesPerList; more > 0 {
 		notes = notes[:limit.NotesPerList]
 		defer g.opt.Log.Info("more tools are new or changed", "server", scopeName(k.Server, k.Account), "count", more)

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 )
@@ -333,20 +333,9 @@ func (l *httpLink) refused(resp *http.Response) error {
 			return e
 		}
 	case http.StatusTooManyRequests:
-		return &RateLimitedError{Server: l.c.server.Name, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+		return &RateLimitedError{Server: l.c.server.Name, RetryAfter: retry.After(resp.Header.Get("Retry-After"))}
 	}
 	return nil
-}
-
-// retryAfter reads seconds or a date; nonsense and the past are 0.
-func retryAfter(v string) time.Duration {
-	if s, err := strconv.ParseInt(v, 10, 32); err == nil {
-		return max(0, time.Duration(s)*time.Second)
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return max(0, time.Until(t))
-	}
-	return 0
 }
 
 func (l *httpLink) status(resp *http.Response, what string) error {

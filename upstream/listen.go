@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/mcp"
 )
 
@@ -49,7 +50,7 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(mcp.Messag
 	if err != nil {
 		return err
 	}
-	wait := backoff{first: time.Second, limit: time.Minute}
+	wait := retry.Backoff{First: time.Second, Limit: time.Minute}
 	var worked atomic.Bool
 	for {
 		began := time.Now()
@@ -73,9 +74,9 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(mcp.Messag
 			return err // a new connection listens anew
 		}
 		if time.Since(began) > listenHealthy {
-			wait.reset()
+			wait.Reset()
 		}
-		if err := sleep(ctx, wait.next()); err != nil {
+		if err := retry.Sleep(ctx, wait.Next()); err != nil {
 			return err
 		}
 	}

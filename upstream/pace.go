@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/retry"
 )
 
 // How fast one server is listened to. Answers of ordinary size are not counted at
@@ -49,7 +50,7 @@ type bucket struct {
 func (b *bucket) spend(ctx context.Context, n int) {
 	if over := b.add(float64(n)); over > 0 {
 		nap := time.Duration(over / b.rate * float64(time.Second))
-		_ = sleep(ctx, min(max(shortestNap, nap), longestNap)) // the reader notices the end of ctx itself
+		_ = retry.Sleep(ctx, min(max(shortestNap, nap), longestNap)) // the reader notices the end of ctx itself
 	}
 }
 

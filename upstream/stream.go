@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 )
@@ -34,7 +34,7 @@ func (l *httpLink) readStream(ctx context.Context, resp *http.Response, x *excha
 	pos := position{retry: defaultRetry}
 	m, err := l.events(ctx, resp, x, &pos)
 	for attempt := 0; errors.Is(err, errStreamEnded) && pos.lastID != "" && !mcp.Stateless(x.version) && attempt < maxResumes; attempt++ {
-		if err := sleep(ctx, pos.retry); err != nil {
+		if err := retry.Sleep(ctx, pos.retry); err != nil {
 			return mcp.Message{}, err
 		}
 		again, getErr := l.get(ctx, pos.lastID)
@@ -213,7 +213,7 @@ func (l *httpLink) openStream(ctx context.Context) {
 		tell := sync.OnceFunc(func() { close(answered) })
 		defer tell()
 		pos := position{retry: defaultRetry}
-		wait := backoff{first: defaultRetry, limit: maxRetry}
+		wait := retry.Backoff{First: defaultRetry, Limit: maxRetry}
 		var restarts restarts
 		worked := false
 		for l.c.life.Err() == nil {
@@ -228,15 +228,15 @@ func (l *httpLink) openStream(ctx context.Context) {
 			}
 			if err == nil {
 				worked = true
-				wait.reset()
+				wait.Reset()
 				opened := time.Now()
 				_, _ = l.events(l.c.life, resp, nil, &pos) // it always ends in an error; the next round decides
-				if sleep(l.c.life, restarts.wait(pos.retry, time.Since(opened))) != nil {
+				if retry.Sleep(l.c.life, restarts.wait(pos.retry, time.Since(opened))) != nil {
 					return
 				}
 				continue
 			}
-			if sleep(l.c.life, wait.next()) != nil {
+			if retry.Sleep(l.c.life, wait.Next()) != nil {
 				return
 			}
 		}
@@ -246,7 +246,7 @@ func (l *httpLink) openStream(ctx context.Context) {
 // restarts decides how long to wait before a stream that ended is opened again.
 type restarts struct {
 	short int // streams in a row that did not live for limit.ServerStreamLife
-	grow  backoff
+	grow  retry.Backoff
 }
 
 // wait is what the server asked for, unless its streams end at once again and again.
@@ -258,31 +258,9 @@ func (r *restarts) wait(asked, lived time.Duration) time.Duration {
 	if r.short++; r.short <= limit.ServerStreamRestarts {
 		return asked
 	}
-	r.grow.first, r.grow.limit = defaultRetry, maxRetry
-	return max(asked, r.grow.next())
+	r.grow.First, r.grow.Limit = defaultRetry, maxRetry
+	return max(asked, r.grow.Next())
 }
 
 // openWait bounds how long a new session waits for its stream.
 const openWait = time.Second
-
-// sleep waits, or returns the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// backoff doubles from first to limit, with full jitter on the upper half.
-type backoff struct{ first, limit, now time.Duration }
-
-func (b *backoff) next() time.Duration {
-	b.now = min(max(b.first, b.now*2), b.limit)
-	return b.now/2 + rand.N(b.now/2+1)
-}
-
-func (b *backoff) reset() { b.now = 0 }

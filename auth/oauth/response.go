@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/vault"
 )
 

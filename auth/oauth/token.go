@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -180,17 +179,6 @@ func neverSent(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
 	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns) || errors.Is(err, ErrAddress)
-}
-
-// retryAfter reads the header of that name; nonsense and the past are 0.
-func retryAfter(v string) time.Duration {
-	if s, err := strconv.ParseInt(v, 10, 32); err == nil {
-		return max(0, time.Duration(s)*time.Second)
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return max(0, time.Until(t))
-	}
-	return 0
 }
 
 // secretsOf lists what of a request must not come back in a message.

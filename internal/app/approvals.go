@@ -62,7 +62,7 @@ type publicCarrier struct {
 func (c *publicCarrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := c.base.RoundTrip(req)
 	if errors.Is(err, upstream.ErrNotPublic) {
-		return resp, &host.Error{Op: "connect", Server: c.server, Err: fmt.Errorf("%w: %w", host.ErrHeldBack, err), Hint: "run: usher approve " + c.server}
+		return resp, &host.Error{Op: "connect", Server: c.server, Err: fmt.Errorf("%w: %w", host.ErrHeldBack, err), Action: host.ActionApprove}
 	}
 	return resp, err
 }

@@ -93,7 +93,7 @@ func TestUnapprovedProjectServerIsCheckedWhenDialled(t *testing.T) {
 		return err
 	}
 	var said *host.Error
-	if err := send(); !errors.Is(err, host.ErrHeldBack) || !errors.As(err, &said) || said.Hint != "run: usher approve strange" {
+	if err := send(); !errors.Is(err, host.ErrHeldBack) || !errors.As(err, &said) || NextStep(said) != "run: usher approve strange" {
 		t.Errorf("sent before approval: %v", err)
 	}
 	// The same for what logins fetch: here the definition is not plain, so that it

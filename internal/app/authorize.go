@@ -92,7 +92,7 @@ func (h *App) Target(ctx context.Context, a auth.Account) (config.Server, error)
 		return config.Server{}, fmt.Errorf("%s is a stdio server: its credentials come from its environment, there is nothing to log in to", a.Server)
 	}
 	if err := h.approved(ctx, srv); err != nil {
-		return config.Server{}, &host.Error{Server: a.Server, Err: fmt.Errorf("%w: %w", host.ErrHeldBack, err), Hint: "usher approve " + a.Server}
+		return config.Server{}, &host.Error{Server: a.Server, Err: fmt.Errorf("%w: %w", host.ErrHeldBack, err), Advice: "usher approve " + a.Server}
 	}
 	return srv.Resolve(ctx, h.placeholders)
 }

@@ -153,9 +153,9 @@ func unknownTool(account, name string, tools []Tool) error {
 	for i, t := range tools {
 		names[i] = t.Name
 	}
-	err := &host.Error{Server: account, Err: fmt.Errorf("%s has no tool named %q (%w)", account, name, host.ErrUnknownTool), Hint: "usher tools " + account}
+	err := &host.Error{Server: account, Err: fmt.Errorf("%s has no tool named %q (%w)", account, name, host.ErrUnknownTool), Advice: "usher tools " + account}
 	if near := config.Nearest(name, names); len(near) > 0 {
-		err.Hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
+		err.Advice = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
 	}
 	return err
 }

@@ -69,10 +69,10 @@ func (h *App) Card(ctx context.Context, server string) (ServerCard, error) {
 		return ServerCard{}, h.hosted.Unknown(k.Server)
 	}
 	if srv.Card == "" {
-		return ServerCard{}, &host.Error{Server: k.Server, Err: fmt.Errorf("the definition of %s: %w", k.Server, ErrNoCard), Hint: `set "card" of its definition to a path or URL`}
+		return ServerCard{}, &host.Error{Server: k.Server, Err: fmt.Errorf("the definition of %s: %w", k.Server, ErrNoCard), Advice: `set "card" of its definition to a path or URL`}
 	}
 	if err := h.approved(ctx, srv); err != nil {
-		return ServerCard{}, &host.Error{Server: k.Server, Err: fmt.Errorf("%w: %w", host.ErrHeldBack, err), Hint: "usher approve " + k.Server}
+		return ServerCard{}, &host.Error{Server: k.Server, Err: fmt.Errorf("%w: %w", host.ErrHeldBack, err), Advice: "usher approve " + k.Server}
 	}
 	card, err := h.readCard(ctx, srv)
 	if err != nil {

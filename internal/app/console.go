@@ -15,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/budget"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -227,14 +228,10 @@ func (w *consoleWorld) Call(ctx context.Context, account, tool string, arguments
 // Explain says what an error means. What policy says has its own hint.
 func (w *consoleWorld) Explain(err error) surface.Problem {
 	p := policy.Explain(err)
-	p.Text = err.Error()
+	p.Text = Message(err)
 	var failed *host.Error
-	var hinted interface{ Hint() string }
-	switch {
-	case errors.As(err, &failed):
-		p.Next = failed.Hint
-	case errors.As(err, &hinted):
-		p.Next = hinted.Hint()
+	if p.Next = Advice(err); errors.As(err, &failed) {
+		p.Next = NextStep(failed)
 	}
 	if errors.Is(err, context.Canceled) {
 		p.Text = "cancelled"
@@ -267,7 +264,7 @@ func (w *consoleWorld) Budgets() []console.Budget {
 			out = append(out, console.Budget{Server: b.Server, Used: b.Run, Limit: b.RunLimit, Per: "run"})
 		}
 		if b.WindowLimit > 0 {
-			out = append(out, console.Budget{Server: b.Server, Used: b.WindowUsed, Limit: b.WindowLimit, Per: policy.Short(b.Window), Refill: b.Refill})
+			out = append(out, console.Budget{Server: b.Server, Used: b.WindowUsed, Limit: b.WindowLimit, Per: budget.Short(b.Window), Refill: b.Refill})
 		}
 	}
 	return out

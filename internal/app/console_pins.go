@@ -7,23 +7,23 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/console"
-	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // Pins are the tools that changed and are blocked.
 func (w *consoleWorld) Pins(ctx context.Context) ([]console.Pin, error) {
-	pins := w.h.Pins()
-	all, err := pins.List(ctx)
+	store := w.h.Pins()
+	all, err := store.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []console.Pin
 	for _, p := range all {
-		if p.State != policy.PinChanged {
+		if p.State != pins.StateChanged {
 			continue
 		}
-		d, err := pins.Diff(ctx, p.Server, p.Tool)
-		if errors.Is(err, policy.ErrNotPinned) || err == nil && d.Hash == "" {
+		d, err := store.Diff(ctx, p.Server, p.Tool)
+		if errors.Is(err, pins.ErrNotPinned) || err == nil && d.Hash == "" {
 			continue // accepted or forgotten a moment ago
 		}
 		if err != nil {
@@ -38,7 +38,7 @@ func (w *consoleWorld) Pins(ctx context.Context) ([]console.Pin, error) {
 	return out, nil
 }
 
-func viewChange(c policy.Change) console.Change {
+func viewChange(c pins.Change) console.Change {
 	v := console.Change{What: c.What(), Kind: c.Kind}
 	for _, l := range c.Lines() {
 		v.Lines = append(v.Lines, console.DiffLine{Sign: string(l.Sign), Text: l.Text})
@@ -50,7 +50,7 @@ func viewChange(c policy.Change) console.Change {
 func (w *consoleWorld) Accept(ctx context.Context, server, tool, hash string) error {
 	accepted, err := w.h.Pins().Accept(ctx, server, tool, hash)
 	switch {
-	case errors.Is(err, policy.ErrNotPinned):
+	case errors.Is(err, pins.ErrNotPinned):
 		return fmt.Errorf("%s/%s is not pinned any more", server, tool)
 	case err != nil:
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // publishCall tells the program of a call that ended, and of the budget that refused
@@ -23,7 +24,7 @@ func publishCall(bus *event.Bus[event.Event], f policy.Finished) {
 }
 
 // pinChanged tells of a tool that is new or differs from its pin.
-func (h *App) pinChanged(k host.Key, n policy.Note) {
+func (h *App) pinChanged(k host.Key, n pins.Note) {
 	head := event.Header{At: time.Now(), Server: k.Server, Account: k.Account}
 	if k.Principal != host.Local {
 		head.Principal = k.Principal

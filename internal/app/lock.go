@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // LockPath is where the lock of the project's file stands, "" when no project file
@@ -15,7 +15,7 @@ import (
 func LockPath(cfg *config.Config) string {
 	for _, f := range cfg.Files {
 		if f.Layer == config.LayerProject {
-			return filepath.Join(filepath.Dir(f.Path), policy.LockName)
+			return filepath.Join(filepath.Dir(f.Path), pins.LockName)
 		}
 	}
 	return ""
@@ -25,14 +25,14 @@ func LockPath(cfg *config.Config) string {
 // that are not there yet; it speaks for the project's own servers only. One that
 // cannot be read is told and ignored: the tools are then pinned as they are first
 // seen, as without a lock.
-func projectLock(o *Options) *policy.Lock {
+func projectLock(o *Options) *pins.Lock {
 	path := LockPath(o.Config)
 	if path == "" {
 		return nil
 	}
-	lock, err := policy.ReadLock(path)
+	lock, err := pins.ReadLock(path)
 	if err == nil {
-		maps.DeleteFunc(lock.Servers, func(name string, _ map[string]policy.LockedTool) bool {
+		maps.DeleteFunc(lock.Servers, func(name string, _ map[string]pins.LockedTool) bool {
 			srv, ok := o.Config.Server(name)
 			return !ok || srv.Origin.Layer != config.LayerProject
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -120,7 +121,7 @@ func (h *App) Search(ctx context.Context, words string, limit int) ([]Found, err
 }
 
 // Pins is what is pinned for this host's principal.
-func (h *App) Pins() *policy.Pins { return h.gate.Pins(h.principal) }
+func (h *App) Pins() *pins.Store { return h.gate.Pins(h.principal) }
 
 // Allowed says whether a tool may be used, or with an empty tool whether the server
 // may be.

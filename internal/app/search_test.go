@@ -12,7 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 func names(known []KnownServer) map[string]int {
@@ -87,7 +87,7 @@ func TestLockSpeaksForTheProjectOnly(t *testing.T) {
 	if got := projectLock(o); got != nil {
 		t.Errorf("a lock out of nowhere: %v", got)
 	}
-	lock, err := policy.NewLock(map[string][][]byte{"docs": {[]byte(`{"name":"a"}`)}, "mine": {[]byte(`{"name":"a"}`)}, "gone": nil})
+	lock, err := pins.NewLock(map[string][][]byte{"docs": {[]byte(`{"name":"a"}`)}, "mine": {[]byte(`{"name":"a"}`)}, "gone": nil})
 	if err != nil {
 		t.Fatal(err)
 	}

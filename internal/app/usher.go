@@ -198,6 +198,7 @@ func (h *App) wire(ctx context.Context, o *Options) error {
 	h.shelf = newShelf(&memory{eras: vault.NewEras(h.store), catalogs: h.store})
 	h.hosted = host.New(&host.Options{
 		Auth:         &authorizer{h.engine},
+		LoginCommand: loginCommand,
 		MaxConnected: o.Config.Usher.MaxConnected,
 		Memory:       h.shelf,
 		Lookup:       h.placeholders,

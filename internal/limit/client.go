@@ -10,6 +10,9 @@ const (
 	NewConnections = 1024
 	// NewConnectionIdle is how long such a one may wait for a request.
 	NewConnectionIdle = 10 * time.Second
+	// IdlePrincipals is of how many principals without a request in flight the gateway
+	// keeps a count.
+	IdlePrincipals = 4096
 	// HeaderBytes is how large the header of a request may be.
 	HeaderBytes = 16 << 10
 	// HeaderTime is how long the header of a request may take.
@@ -85,6 +88,7 @@ func clientRows() []Row {
 		{"Connections", "client", "connections", Connections, "", "an idle connection of the principal that has most is closed in favour of the new one", "gateway.TestIdleConnectionsOfPrincipals"},
 		{"NewConnections", "client", "connections on which nobody has authenticated yet", NewConnections, "", "the longest idle one of the address that has most is closed in favour of the new one", "gateway.TestIdleConnectionsLockNobodyOut"},
 		{"NewConnectionIdle", "client", "idle time of such a connection", NewConnectionIdle, "", "it is closed", "gateway.TestNewConnectionIdle"},
+		{"IdlePrincipals", "client", "principals without a request in flight of which the gateway keeps a count", IdlePrincipals, "", "their counts are dropped", "gateway.TestIdlePrincipalsAreForgotten"},
 		{"HeaderBytes", "client", "header of a request", HeaderBytes, "bytes", "it is refused with HTTP 431", "gateway.TestHeadersAreBounded"},
 		{"HeaderTime", "client", "time for the header of a request", HeaderTime, "", "the connection is closed", "gateway/internal/http1.TestBounds"},
 		{"BatchMessages", "client", "messages of one batch (protocol 2025-03-26)", BatchMessages, "", "the batch is refused with HTTP 400", "gateway.TestBatchIsBounded"},

@@ -46,7 +46,7 @@ func definitionRows() []Row {
 		{"CardTime", "server", "time to fetch a server card", CardTime, "", "the card is not used", "internal/app.TestCardIsBounded"},
 		{"CardTools", "server", "tools that a server card announces", CardTools, "", "further ones are counted and left out", "config.TestCardLists"},
 		{"CardRemotes", "server", "addresses that a server card names", CardRemotes, "", "further ones are left out", "config.TestCardLists"},
-		{"PinnedTools", "server", "tools pinned for one server", PinnedTools, "", "further tools are blocked: they have no pin", "policy.TestPinsOfOneServerAreLimited"},
+		{"PinnedTools", "server", "tools pinned for one server", PinnedTools, "", "further tools are blocked: they have no pin", "policy/pins.TestPinsOfOneServerAreLimited"},
 		{"NotesPerList", "server", "log lines and events about one list", NotesPerList, "", "the rest is one line with their count", "policy.TestNotesOfOneListAreLimited"},
 		{"Templates", "server", "resource templates of one server that addresses are compared with", Templates, "", "further templates are listed and not compared with", "surface.TestTemplatesAreLimited"},
 		{"SuggestionSteps", "server", "steps to find names that may have been meant", SuggestionSteps, "", "names that come later are not suggested", "surface.TestSuggestionsAreLimited"},

@@ -60,6 +60,13 @@ const (
 	// ServerListTime is how long reading all pages of one list may take, unless the
 	// server's timeouts.list is greater.
 	ServerListTime = 2 * time.Minute
+	// Challenges is how many challenges of a refusal (WWW-Authenticate) are read.
+	Challenges = 32
+	// ChallengeParams is how many params of one challenge are read.
+	ChallengeParams = 32
+	// CatalogBytes is the size of the lists that are kept of one server for all
+	// accounts and sessions together; lists that are the same count once.
+	CatalogBytes = 128 << 20
 	// ServerLogLines is how many lines per minute the log gets about the state of one
 	// connection.
 	ServerLogLines = 30
@@ -90,6 +97,9 @@ func serverRows() []Row {
 		{"ServerListItems", "server", "entries of one list", ServerListItems, "", "the list fails", "upstream.TestListItems"},
 		{"ServerListBytes", "server", "all pages of one list", ServerListBytes, "bytes", "the list fails; `maxMessageBytes` raises it", "upstream.TestListBytes"},
 		{"ServerListTime", "server", "time to read one list", ServerListTime, "", "the list fails; `timeouts.list` raises it", "upstream.TestListTime"},
+		{"Challenges", "server", "challenges of one HTTP response", Challenges, "", "further ones are not read", "internal/wire.TestChallengesAreLimited"},
+		{"ChallengeParams", "server", "params of one challenge", ChallengeParams, "", "further ones are not read", "internal/wire.TestChallengesAreLimited"},
+		{"CatalogBytes", "server", "lists kept of one server for all accounts and sessions", CatalogBytes, "bytes", "the lists that were read the longest ago are dropped, and read again when asked for", "host.TestCatalogsOfOneServerAreLimited"},
 		{"ServerLogLines", "server", "log lines per minute about the state of one connection", ServerLogLines, "", "the next line says how many were left out", "host.TestLogIsBounded"},
 		{"ServerLogReason", "server", "reason in a log line about the state of a connection", ServerLogReason, "bytes", "it is cut", "host.TestLogIsBounded"},
 	}

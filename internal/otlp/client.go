@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/retry"
 )
 
 // How often a collector that is busy or away is asked again.
@@ -145,7 +147,7 @@ func (c *Client) post(ctx context.Context, message []byte) error {
 	err = fmt.Errorf("collector %s: %s%s", place(req.URL), resp.Status, excerpt(body))
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return &busyError{err, retryAfter(resp.Header.Get("Retry-After"))}
+		return &busyError{err, retry.After(resp.Header.Get("Retry-After"))}
 	}
 	return err
 }
@@ -158,15 +160,4 @@ func excerpt(body []byte) string {
 		return ""
 	}
 	return ": " + strconv.QuoteToGraphic(text)
-}
-
-// retryAfter reads the header of that name: seconds or a date; 0 when it says nothing.
-func retryAfter(v string) time.Duration {
-	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return max(0, time.Until(at))
-	}
-	return 0
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/usher-mcp/usher/internal/retry"
 )
 
 // answer is what a collector says; err: it cannot be reached.
@@ -122,7 +124,7 @@ func TestRetryAfter(t *testing.T) {
 			time.Now().Add(time.Minute).UTC().Format(http.TimeFormat):  time.Minute,
 			time.Now().Add(-time.Minute).UTC().Format(http.TimeFormat): 0,
 		} {
-			if got := retryAfter(v); got != want {
+			if got := retry.After(v); got != want {
 				t.Errorf("%q: %v, want %v", v, got, want)
 			}
 		}

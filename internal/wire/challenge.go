@@ -1,6 +1,10 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/usher-mcp/usher/internal/limit"
+)
 
 // Challenge is one authentication challenge of a WWW-Authenticate header.
 type Challenge struct {
@@ -22,14 +26,24 @@ func ParseChallenges(values []string) []Challenge {
 			}
 			p.space()
 			if strings.HasPrefix(p.s, "=") && len(out) > 0 {
-				out[len(out)-1].Params[strings.ToLower(word)] = p.value()
+				set(out[len(out)-1].Params, strings.ToLower(word), p.value())
 				continue
+			}
+			if len(out) == limit.Challenges {
+				return out
 			}
 			out = append(out, Challenge{Scheme: strings.ToLower(word), Params: map[string]string{}})
 			p.credentials()
 		}
 	}
 	return out
+}
+
+// set leaves out what is too much.
+func set(params map[string]string, name, value string) {
+	if _, ok := params[name]; ok || len(params) < limit.ChallengeParams {
+		params[name] = value
+	}
 }
 
 type challengeParser struct{ s string }

@@ -1,11 +1,14 @@
 package wire
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 func TestParseChallenges(t *testing.T) {
@@ -39,6 +42,23 @@ func TestParseChallenges(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// A header full of schemes does not become as many challenges, nor a challenge with as
+// many params.
+func TestChallengesAreLimited(t *testing.T) {
+	many := strings.Repeat("Bearer a=b, ", 1000)
+	if n := len(ParseChallenges([]string{many, many})); n != limit.Challenges {
+		t.Errorf("%d challenges, want %d", n, limit.Challenges)
+	}
+	var params strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&params, "p%d=x, ", i)
+	}
+	got := ParseChallenges([]string{"Bearer " + params.String() + "scope=late"})
+	if n := len(got[0].Params); n != limit.ChallengeParams {
+		t.Errorf("%d params, want %d", n, limit.ChallengeParams)
 	}
 }
 
