@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
@@ -121,7 +122,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		if n := g.limits.of(localPrincipal).streams.Load(); n != 0 {
+		if n := g.limits.of(authn.LocalPrincipal).streams.Load(); n != 0 {
 			t.Errorf("%d streams are still counted", n)
 		}
 	})
@@ -135,7 +136,7 @@ func TestSessionsHoldBoundedBytes(t *testing.T) {
 	message := bytes.Repeat([]byte("x"), 1<<20)
 	var all []*session
 	for range 20 {
-		id := Identity{Principal: localPrincipal}
+		id := authn.Identity{Principal: authn.LocalPrincipal}
 		s := g.newSession(id, &endpoint{key: "/mcp", view: &script{}}, g.newBacklog(id.Principal), nil)
 		for range 4 {
 			s.out.send(message)
@@ -168,7 +169,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 	if got := callTool(t, g.Handler(), "x", ""); errorCode(got) != 0 {
 		t.Fatalf("one answer: %.200s", got)
 	}
-	g.held.take(localPrincipal, limit.HeldBytesPerPrincipal-4<<20) // others wait to be read
+	g.held.take(authn.LocalPrincipal, limit.HeldBytesPerPrincipal-4<<20) // others wait to be read
 	if got := callTool(t, g.Handler(), "x", ""); errorCode(got) != mcp.CodeInternal {
 		t.Errorf("an answer without room: %.200s", got)
 	}

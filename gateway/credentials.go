@@ -7,17 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/ending"
 )
-
-// Watcher is an [Authenticator] whose credentials can be revoked.
-type Watcher interface {
-	Authenticator
-	// Watch calls revoked with each credential that is revoked, by this process or
-	// another one, until ctx ends. It must notice within a second. live returns the
-	// credentials that are in use; the others need not be watched.
-	Watch(ctx context.Context, live func() []string, revoked func(credential string))
-}
 
 // Why a request, a stream or a session ends with its credential.
 var (
@@ -27,7 +19,7 @@ var (
 
 // tombstone is how long a revoked credential is refused although an authenticator
 // may still accept it: longer than one of them keeps a token without asking.
-const tombstone = 2 * tokenFresh
+const tombstone = 2 * authn.TokenCacheTime
 
 // credentials knows what has to end when a credential is revoked or expires:
 // requests in flight, streams and suspended calls. Sessions are found by theirs.
@@ -163,7 +155,7 @@ func lifetimeOf(ctx context.Context) lifetime {
 
 // bind makes a request end with the credential it came with, until done is called.
 // Nil: it came with none.
-func (g *Gateway) bind(r *http.Request, id Identity) (*http.Request, *bound) {
+func (g *Gateway) bind(r *http.Request, id authn.Identity) (*http.Request, *bound) {
 	if id.Credential == "" {
 		return r, nil
 	}
@@ -202,7 +194,7 @@ func refuseEnded(w http.ResponseWriter, cause error) {
 
 // watch starts the one goroutine that hears of revocations.
 func (g *Gateway) watch() {
-	w, ok := g.opt.Auth.(Watcher)
+	w, ok := g.opt.Auth.(authn.Watcher)
 	if !ok || g.watching.Load() || !g.watching.CompareAndSwap(false, true) {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -62,7 +63,7 @@ func (t *headerTables) of(key string) *headerTable {
 func tableKey(e *endpoint, a *surface.Agent) string {
 	switch {
 	case len(a.Servers) == 0 && len(a.Tools) == 0:
-		if a.Principal == localPrincipal {
+		if a.Principal == authn.LocalPrincipal {
 			return e.key
 		}
 		return e.key + "\x00principal " + a.Principal

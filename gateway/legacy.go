@@ -6,12 +6,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 )
 
 // postBatch serves a batch, which one revision has.
-func (g *Gateway) postBatch(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, body []byte) {
+func (g *Gateway) postBatch(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint, body []byte) {
 	messages, err := splitBatch(body)
 	if err != nil {
 		g.unreadable(w, err)
@@ -23,7 +24,7 @@ func (g *Gateway) postBatch(w http.ResponseWriter, r *http.Request, id Identity,
 
 // postLegacy serves messages of the older era: they belong to a session, and the
 // work goes on when the agent hangs up.
-func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, messages []mcp.Message, batch bool) {
+func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint, messages []mcp.Message, batch bool) {
 	if v := r.Header.Get(wire.HeaderVersion); v != "" && !mcp.Known(v) {
 		http.Error(w, "protocol version "+quoted(v)+" is not supported", http.StatusBadRequest)
 		return
@@ -75,7 +76,7 @@ func quoted(s string) string {
 }
 
 // postInitialize begins a session.
-func (g *Gateway) postInitialize(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *mcp.Message) {
+func (g *Gateway) postInitialize(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint, m *mcp.Message) {
 	if m.Kind() != mcp.KindRequest {
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -99,7 +100,7 @@ func (g *Gateway) postInitialize(w http.ResponseWriter, r *http.Request, id Iden
 }
 
 // session finds the session of a request, or answers it.
-func (g *Gateway) session(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) *session {
+func (g *Gateway) session(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint) *session {
 	name := r.Header.Get(wire.HeaderSession)
 	if name == "" {
 		http.Error(w, "the header "+wire.HeaderSession+" is missing; send initialize first", http.StatusBadRequest)
@@ -150,7 +151,7 @@ func (g *Gateway) finish(s *session, p *reply, m *mcp.Message, a answer) {
 }
 
 // get opens the stream for what belongs to no request.
-func (g *Gateway) get(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) {
+func (g *Gateway) get(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint) {
 	if _, stream, _ := accepts(r.Header); !stream {
 		http.Error(w, "Accept must allow text/event-stream", http.StatusNotAcceptable)
 		return
@@ -220,7 +221,7 @@ func (g *Gateway) pump(w http.ResponseWriter, r *http.Request, s *session, first
 }
 
 // delete ends a session. Its agent gets 404 from now on.
-func (g *Gateway) delete(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) {
+func (g *Gateway) delete(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint) {
 	s := g.session(w, r, id, e)
 	if s == nil {
 		return

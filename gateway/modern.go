@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -38,7 +39,7 @@ func saysVersion(m *mcp.Message) bool {
 }
 
 // postModern serves one message of the modern era. An agent that hangs up cancels.
-func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, m *mcp.Message, body []byte) {
+func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint, m *mcp.Message, body []byte) {
 	switch m.Kind() {
 	case mcp.KindNotification:
 		w.WriteHeader(http.StatusAccepted) // none is defined that would mean anything here
@@ -48,7 +49,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, id Identity
 		writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, mcp.ID{}, bad))
 		return
 	}
-	q := &request{end: e, id: m.ID, Request: mcp.Request{Method: m.Method, Params: m.Params}, agent: id.agent()}
+	q := &request{end: e, id: m.ID, Request: mcp.Request{Method: m.Method, Params: m.Params}, agent: agentOf(id)}
 	if bad := q.read(r.Header); bad != nil {
 		writeJSON(w, http.NewResponseController(w), http.StatusBadRequest, appendError(nil, m.ID, bad))
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
@@ -224,7 +225,7 @@ func TestRoutes(t *testing.T) {
 	defer g.Close()
 	for path, want := range map[string]int{
 		"/healthz": 200, "/readyz": 200, "/": 404, "/mcp/": 404, "/servers//mcp": 404, "/servers/a/b/mcp": 404, "/servers/x/mcp": 404,
-		"/profiles/x/mcp": 404, "/nothing/mcp": 404, metadataPath: 404,
+		"/profiles/x/mcp": 404, "/nothing/mcp": 404, authn.MetadataPath: 404,
 	} {
 		if w := send(t, g.Handler(), "GET", path, "", "Accept", ""); w.Code != want {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/mcp"
 )
 
@@ -12,7 +13,7 @@ import (
 // answers to what is posted there come on the stream.
 
 // getOld opens such a stream. Until the handshake its session only keeps the place.
-func (g *Gateway) getOld(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) {
+func (g *Gateway) getOld(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint) {
 	u := g.limits.of(id.Principal)
 	if !take(&u.streams, g.limits.maxStreams) {
 		g.tooMany(w, "too many streams at once")
@@ -32,7 +33,7 @@ func (g *Gateway) getOld(w http.ResponseWriter, r *http.Request, id Identity, e 
 }
 
 // postOld takes messages whose answers go to the stream.
-func (g *Gateway) postOld(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint, name string, messages []mcp.Message) {
+func (g *Gateway) postOld(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint, name string, messages []mcp.Message) {
 	s := g.sessions.find(name, id, e)
 	if s == nil || !s.old {
 		http.Error(w, "there is no such session", http.StatusNotFound)
@@ -64,7 +65,7 @@ func (g *Gateway) postOld(w http.ResponseWriter, r *http.Request, id Identity, e
 
 // serveOld answers a request. The handshake puts a session in the place that was
 // kept for it.
-func (g *Gateway) serveOld(s *session, id Identity, m *mcp.Message, life lifetime) answer {
+func (g *Gateway) serveOld(s *session, id authn.Identity, m *mcp.Message, life lifetime) answer {
 	if m.Method != mcp.MethodInitialize {
 		return s.serve(m, s.out, life)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -48,7 +49,7 @@ const (
 type Options struct {
 	// Auth says who sent a request. Nil: everybody is the local user, which only
 	// loopback addresses are good enough for, see [CheckListen].
-	Auth Authenticator
+	Auth authn.Authenticator
 	// Hosts are names that requests may be addressed to, "name" or "name:port",
 	// beside those of this machine and the one that OAuth knows.
 	Hosts []string
@@ -153,7 +154,7 @@ func New(views Endpoints, opt *Options) *Gateway {
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	g.seal = newSealer(g.opt.Key)
-	g.guard = newGuard(append(hostsOf(g.opt.Auth), g.opt.Hosts...), g.opt.Origins)
+	g.guard = newGuard(append(authn.HostsOf(g.opt.Auth), g.opt.Hosts...), g.opt.Origins)
 	g.limits.init(g.opt.MaxCalls, g.opt.MaxStreams)
 	g.sessions.init(g.opt.MaxSessions, g.opt.SessionIdle)
 	g.initHeld()

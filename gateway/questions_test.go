@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
@@ -157,7 +158,7 @@ func TestSessionQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(&script{}, nil)
 		defer g.Close()
-		s := g.newSession(Identity{Principal: localPrincipal}, &endpoint{key: "/mcp", view: &script{}}, newBacklog(), []byte(`{"capabilities":{"roots":{}}}`))
+		s := g.newSession(authn.Identity{Principal: authn.LocalPrincipal}, &endpoint{key: "/mcp", view: &script{}}, newBacklog(), []byte(`{"capabilities":{"roots":{}}}`))
 		ctx, cancel := context.WithCancel(t.Context())
 		refused := make(chan *mcp.Error, 10*limit.SessionQuestions)
 		for range 10 * limit.SessionQuestions {

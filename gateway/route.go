@@ -6,10 +6,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/gateway/internal/http1"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
@@ -60,7 +60,7 @@ func (g *Gateway) Operators(next http.Handler) http.Handler {
 		id, ok := g.identify(w, r)
 		switch {
 		case !ok:
-		case id.Principal != localPrincipal || id.Scoped():
+		case id.Principal != authn.LocalPrincipal || id.Scoped():
 			g.count.refused.Add(1)
 			http.Error(w, "this needs a token of the operator, without a scope", http.StatusForbidden)
 		default:
@@ -85,7 +85,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request) {
 		g.health(w, r, true)
 	case path == "/readyz":
 		g.health(w, r, g.Ready())
-	case path == metadataPath || strings.HasPrefix(path, metadataPath+"/"):
+	case path == authn.MetadataPath || strings.HasPrefix(path, authn.MetadataPath+"/"):
 		g.metadata(w, r)
 	case isEndpoint(path):
 		g.enter(w, r, path)
@@ -108,12 +108,12 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request, well bool) {
 }
 
 func (g *Gateway) metadata(w http.ResponseWriter, r *http.Request) {
-	auth, ok := g.opt.Auth.(interface{ metadata(string) ([]byte, bool) })
+	auth, ok := g.opt.Auth.(authn.Describer)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	doc, ok := auth.metadata(strings.TrimPrefix(r.URL.Path, metadataPath))
+	doc, ok := auth.Metadata(strings.TrimPrefix(r.URL.Path, authn.MetadataPath), isEndpoint)
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -146,7 +146,7 @@ func isEndpoint(path string) bool {
 }
 
 // find returns the endpoint at a path.
-func (g *Gateway) find(ctx context.Context, id Identity, path string) (*endpoint, error) {
+func (g *Gateway) find(ctx context.Context, id authn.Identity, path string) (*endpoint, error) {
 	e := &endpoint{key: path}
 	var err error
 	switch rest := strings.TrimSuffix(path, "/mcp"); rest {
@@ -158,7 +158,7 @@ func (g *Gateway) find(ctx context.Context, id Identity, path string) (*endpoint
 		e.view = g.views.Meta()
 	default:
 		if name, ok := strings.CutPrefix(rest, "/servers/"); ok {
-			e.view, err = g.views.Server(ctx, id.agent(), name)
+			e.view, err = g.views.Server(ctx, agentOf(id), name)
 		} else {
 			e.view, err = g.views.Profile(strings.TrimPrefix(rest, "/profiles/"))
 		}
@@ -211,8 +211,8 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, path string) {
 
 // endpoint finds the endpoint at a path for an identity, or answers the request. To
 // one with a scope everything outside of it is not there, and nothing is suggested.
-func (g *Gateway) endpoint(ctx context.Context, w http.ResponseWriter, id Identity, path string) (*endpoint, bool) {
-	if !id.covers(path) {
+func (g *Gateway) endpoint(ctx context.Context, w http.ResponseWriter, id authn.Identity, path string) (*endpoint, bool) {
+	if !covers(id, path) {
 		http.Error(w, surface.ErrUnknownView.Error(), http.StatusNotFound)
 		return nil, false
 	}
@@ -230,18 +230,8 @@ func (g *Gateway) endpoint(ctx context.Context, w http.ResponseWriter, id Identi
 	return nil, false
 }
 
-// covers reports whether an identity may use a path: a token that is limited to
-// profiles reaches nothing else. The gate decides on servers and tools.
-func (id Identity) covers(path string) bool {
-	if len(id.Profiles) == 0 {
-		return true
-	}
-	name, ok := strings.CutPrefix(strings.TrimSuffix(path, "/mcp"), "/profiles/")
-	return ok && slices.Contains(id.Profiles, name)
-}
-
 // post reads a message and finds out of which era it is.
-func (g *Gateway) post(w http.ResponseWriter, r *http.Request, id Identity, e *endpoint) {
+func (g *Gateway) post(w http.ResponseWriter, r *http.Request, id authn.Identity, e *endpoint) {
 	if !isJSON(r.Header.Get("Content-Type")) {
 		http.Error(w, "the content type must be application/json", http.StatusUnsupportedMediaType)
 		return

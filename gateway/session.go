@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
@@ -20,7 +21,7 @@ type session struct {
 	g       *Gateway
 	id      string
 	end     *endpoint
-	owner   Identity // who may use it
+	owner   authn.Identity // who may use it
 	agent   surface.Agent
 	out     outlet          // for what belongs to no request
 	tracks  tracks          // of streams that may be taken up again
@@ -61,9 +62,9 @@ var (
 )
 
 // newSession makes a session from the params of initialize. It is not registered.
-func (g *Gateway) newSession(id Identity, e *endpoint, out outlet, params []byte) *session {
+func (g *Gateway) newSession(id authn.Identity, e *endpoint, out outlet, params []byte) *session {
 	s := &session{
-		g: g, id: g.newSessionID(), end: e, owner: id, agent: id.agent(), out: out, expires: id.Expires,
+		g: g, id: g.newSessionID(), end: e, owner: id, agent: agentOf(id), out: out, expires: id.Expires,
 		calls: map[mcp.ID]*legacyCall{}, asked: map[int64]chan mcp.Message{}, used: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(g.life)

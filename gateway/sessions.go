@@ -3,6 +3,8 @@ package gateway
 import (
 	"sync"
 	"time"
+
+	"github.com/usher-mcp/usher/gateway/authn"
 )
 
 // sessions holds those that are found by their id, bounded in number and in how
@@ -78,11 +80,11 @@ func (t *sessions) remove(s *session) {
 
 // find returns a session to the client that opened it: possession of its id is not
 // enough. It lasts as long as the newest token of that client.
-func (t *sessions) find(id string, who Identity, e *endpoint) *session {
+func (t *sessions) find(id string, who authn.Identity, e *endpoint) *session {
 	t.mu.Lock()
 	s := t.all[id]
 	t.mu.Unlock()
-	if s == nil || !s.owner.same(who) || s.end.key != e.key {
+	if s == nil || !s.owner.Same(who) || s.end.key != e.key {
 		return nil
 	}
 	s.extend(who.Expires)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
@@ -21,7 +22,7 @@ func (g *Gateway) ServeStdio(ctx context.Context, view surface.View, in io.Reade
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &pipe{
 		g: g, end: &endpoint{key: "stdio", view: view}, ctx: ctx, cancel: cancel, backlog: newBacklog(),
-		who: Identity{Principal: localPrincipal}, calls: map[mcp.ID]context.CancelCauseFunc{},
+		who: authn.Identity{Principal: authn.LocalPrincipal}, calls: map[mcp.ID]context.CancelCauseFunc{},
 	}
 	written := make(chan struct{})
 	go func() { // ends when all is written, or with out
@@ -51,7 +52,7 @@ func (g *Gateway) ServeStdio(ctx context.Context, view surface.View, in io.Reade
 type pipe struct {
 	g        *Gateway
 	end      *endpoint
-	who      Identity
+	who      authn.Identity
 	counted  policy.Session // the calls of the agent, whatever protocol it speaks
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -162,7 +163,7 @@ func (p *pipe) run(id mcp.ID, f func() answer) {
 // modern serves a request that says its version.
 func (p *pipe) modern(m *mcp.Message) {
 	p.g.count.modern.Add(1)
-	q := &request{end: p.end, id: m.ID, Request: mcp.Request{Method: m.Method, Params: m.Params}, agent: p.who.agent(), out: p}
+	q := &request{end: p.end, id: m.ID, Request: mcp.Request{Method: m.Method, Params: m.Params}, agent: agentOf(p.who), out: p}
 	q.agent.Session = &p.counted
 	if bad := q.read(nil); bad != nil {
 		p.answer(appendError(nil, m.ID, bad))

@@ -110,9 +110,9 @@ func clientRows() []Row {
 		{"SessionIdle", "client", "idle time of a legacy session (default of sessionIdle)", SessionIdle, "", "the session ends", "gateway.TestIdleSessionsEnd"},
 		{"SuspendedCalls", "server", "calls that wait for an answer of their client; a tenth for one principal", SuspendedCalls, "", "the question is answered with an error", "gateway.TestParkingIsBounded"},
 		{"SuspendedTime", "server", "time that a suspended call waits for one answer", SuspendedTime, "", "the call is cancelled", "gateway.TestParkedCallExpires"},
-		{"IssuerKeysInterval", "client", "time between two requests for an issuer's keys (tokens with an unknown key id)", IssuerKeysInterval, "", "the token is checked against the known keys", "gateway.TestForgedTokensFetchKeysSeldom"},
-		{"IssuerKeysBytes", "authorization server", "keys of an issuer", IssuerKeysBytes, "bytes", "the keys are not used", "gateway.TestLargeKeySetIsRefused"},
-		{"TokenBytes", "client", "a bearer token", TokenBytes, "bytes", "it is refused with HTTP 401", "gateway.TestLargeTokenIsRefused"},
+		{"IssuerKeysInterval", "client", "time between two requests for an issuer's keys (tokens with an unknown key id)", IssuerKeysInterval, "", "the token is checked against the known keys", "gateway/authn.TestForgedTokensFetchKeysSeldom"},
+		{"IssuerKeysBytes", "authorization server", "keys of an issuer", IssuerKeysBytes, "bytes", "the keys are not used", "gateway/authn.TestLargeKeySetIsRefused"},
+		{"TokenBytes", "client", "a bearer token", TokenBytes, "bytes", "it is refused with HTTP 401", "gateway/authn.TestLargeTokenIsRefused"},
 		{"Completions", "client", "long lists that the gateway remembers to have looked through", Completions, "", "all are dropped and looked through again", "gateway.TestCompletionsAreBounded"},
 	}
 }

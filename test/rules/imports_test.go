@@ -57,10 +57,12 @@ var rooms = map[string]rule{
 	"host":               {ours: []string{"config", "upstream"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},
 	"policy":             {ours: []string{"config", "host", "vault"}},
 	"surface":            {ours: []string{"policy", "auth"}},
-	"gateway":            {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
+	"gateway":            {ours: []string{"surface", "policy", "auth", "gateway/authn"}},
+	"gateway/authn":      {theirs: []string{"github.com/coreos/go-oidc/v3"}},
 	"console":            {ours: []string{"surface", "auth", "auth/bulk"}},
 
-	"gateway/internal/http1": {},
+	"gateway/authn/authntest": {},
+	"gateway/internal/http1":  {},
 	"cli": {ours: []string{"*"}, theirs: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/lmittmann/tint",
@@ -68,13 +70,13 @@ var rooms = map[string]rule{
 		"go.opentelemetry.io/otel",
 	}},
 	"internal/app": {ours: []string{
-		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
+		"config", "process", "upstream", "host", "policy", "surface", "gateway", "gateway/authn", "console",
 		"auth", "auth/bulk", "vault", "vault/sqlstore", "control", "internal/person",
 	}},
 	"usher":         {ours: []string{"*"}},
 	"internal/fake": {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 	"internal/torture": {ours: []string{
-		"internal/app", "config", "auth", "gateway", "host", "policy", "vault", "vault/sqlstore", "internal/fake",
+		"internal/app", "config", "auth", "gateway", "gateway/authn", "host", "policy", "vault", "vault/sqlstore", "internal/fake",
 	}},
 	"cmd/usher": {ours: []string{"cli", "process"}},
 	"bench":     {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
@@ -83,7 +85,7 @@ var rooms = map[string]rule{
 
 // inTests may be imported by test files of any room.
 var inTests = rule{
-	ours: []string{"internal/fake", "test/need", "vault/vaulttest", "vault/sqlstore"},
+	ours: []string{"internal/fake", "test/need", "vault/vaulttest", "vault/sqlstore", "gateway/authn/authntest"},
 	theirs: []string{
 		"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid",
 		"github.com/rogpeppe/go-internal", "github.com/modelcontextprotocol/go-sdk",

@@ -1,4 +1,4 @@
-package gateway
+package authn
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 	"github.com/usher-mcp/usher/internal/limit"
 )
 
-// OAuth lets in whoever brings a JWT of an OIDC issuer that was made for us. It is
-// an [Authenticator]; make it with [NewOAuth].
-type OAuth struct {
-	opt  OAuthOptions
+// OIDC accepts JWTs that an OIDC issuer made for this gateway. It is an
+// [Authenticator]; make it with [NewOIDC].
+type OIDC struct {
+	opt  OIDCOptions
 	base string // without a slash at its end
 
 	keys issuerKeys
@@ -33,8 +33,8 @@ type OAuth struct {
 	failed   time.Time // when the issuer could not be asked
 }
 
-// OAuthOptions steer NewOAuth. Issuer and URL are needed.
-type OAuthOptions struct {
+// OIDCOptions configure NewOIDC. Issuer and URL are needed.
+type OIDCOptions struct {
 	// Issuer is the OIDC issuer, exactly as it calls itself.
 	Issuer string
 	// URL is where agents reach this gateway, such as https://usher.example.com.
@@ -54,8 +54,8 @@ type OAuthOptions struct {
 // retryIssuer is how long to wait before an issuer that failed is asked again.
 const retryIssuer = 5 * time.Second
 
-// NewOAuth checks the options. The issuer is asked when the first token comes.
-func NewOAuth(opt OAuthOptions) (*OAuth, error) {
+// NewOIDC checks the options. The issuer is asked when the first token comes.
+func NewOIDC(opt OIDCOptions) (*OIDC, error) {
 	for name, text := range map[string]string{"issuer": opt.Issuer, "url": opt.URL} {
 		u, err := url.Parse(text)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Fragment != "" || u.RawQuery != "" {
@@ -68,11 +68,11 @@ func NewOAuth(opt OAuthOptions) (*OAuth, error) {
 	if opt.Client == nil {
 		opt.Client = &http.Client{Timeout: 10 * time.Second}
 	}
-	return &OAuth{opt: opt, base: strings.TrimRight(opt.URL, "/")}, nil
+	return &OIDC{opt: opt, base: strings.TrimRight(opt.URL, "/")}, nil
 }
 
 // Authenticate implements [Authenticator].
-func (o *OAuth) Authenticate(ctx context.Context, r *http.Request) (Identity, error) {
+func (o *OIDC) Authenticate(ctx context.Context, r *http.Request) (Identity, error) {
 	text, ok := bearer(r)
 	if !ok {
 		return Identity{}, o.refuse(r, http.StatusUnauthorized, "", "a bearer token is needed")
@@ -117,7 +117,7 @@ func (o *OAuth) Authenticate(ctx context.Context, r *http.Request) (Identity, er
 
 // credential names the client and the scope that a token was issued to, for a user:
 // it stays the same when the client refreshes the token.
-func (o *OAuth) credential(subject string, claims map[string]json.RawMessage, scopes []string) string {
+func (o *OIDC) credential(subject string, claims map[string]json.RawMessage, scopes []string) string {
 	var client string
 	for _, name := range []string{"client_id", "azp", "cid"} { // RFC 9068, OpenID Connect, others
 		if json.Unmarshal(claims[name], &client) == nil && client != "" {
@@ -131,7 +131,7 @@ func (o *OAuth) credential(subject string, claims map[string]json.RawMessage, sc
 
 // discover returns what signatures are checked with. A failed issuer is not asked for
 // every request.
-func (o *OAuth) discover(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+func (o *OIDC) discover(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock() // one asks, the others wait for the same answer
 	if o.verifier != nil {
@@ -151,7 +151,7 @@ func (o *OAuth) discover(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	return o.verifier, nil
 }
 
-func (o *OAuth) audience(a, path string) bool {
+func (o *OIDC) audience(a, path string) bool {
 	if slices.Contains(o.opt.Audiences, a) {
 		return true
 	}
@@ -175,7 +175,7 @@ func scopesOf(claims map[string]json.RawMessage) []string {
 
 // principal names a person across issuers, so that nobody is taken for the local
 // user or for somebody of another issuer.
-func (o *OAuth) principal(claims map[string]json.RawMessage) (string, bool) {
+func (o *OIDC) principal(claims map[string]json.RawMessage) (string, bool) {
 	var who string
 	if json.Unmarshal(claims[o.opt.Claim], &who) != nil || who == "" || strings.ContainsFunc(who, unicode.IsControl) {
 		return "", false
@@ -188,7 +188,7 @@ func (o *OAuth) principal(claims map[string]json.RawMessage) (string, bool) {
 	return p, true
 }
 
-func (o *OAuth) refuse(r *http.Request, status int, code, reason string) error {
+func (o *OIDC) refuse(r *http.Request, status int, code, reason string) error {
 	c := `Bearer resource_metadata="` + o.metadataURL(r.URL.Path) + `"`
 	if code != "" {
 		c += `, error="` + code + `", error_description="` + strings.ReplaceAll(reason, `"`, "'") + `"`
@@ -200,27 +200,27 @@ func (o *OAuth) refuse(r *http.Request, status int, code, reason string) error {
 }
 
 // host is the name and port of our URL.
-func (o *OAuth) host() string {
-	u, _ := url.Parse(o.base) // checked by NewOAuth
+func (o *OIDC) host() string {
+	u, _ := url.Parse(o.base) // checked by NewOIDC
 	return u.Host
 }
 
-const metadataPath = "/.well-known/oauth-protected-resource"
+// MetadataPath is where RFC 9728 puts protected resource metadata.
+const MetadataPath = "/.well-known/oauth-protected-resource"
 
 // metadataURL is where RFC 9728 puts the metadata of an endpoint: between host and
 // path.
-func (o *OAuth) metadataURL(path string) string {
-	u, _ := url.Parse(o.base) // checked by NewOAuth
-	u.Path = metadataPath + u.Path + path
+func (o *OIDC) metadataURL(path string) string {
+	u, _ := url.Parse(o.base) // checked by NewOIDC
+	u.Path = MetadataPath + u.Path + path
 	return u.String()
 }
 
-// metadata is the protected resource metadata of the endpoint at path, "" for the
-// gateway as a whole.
-func (o *OAuth) metadata(path string) ([]byte, bool) {
+// Metadata implements [Describer].
+func (o *OIDC) Metadata(path string, served func(path string) bool) ([]byte, bool) {
 	u, _ := url.Parse(o.base)
 	path = strings.TrimPrefix(path, u.Path)
-	if path != "" && !isEndpoint(path) {
+	if path != "" && !served(path) {
 		return nil, false
 	}
 	doc, err := json.Marshal(struct {

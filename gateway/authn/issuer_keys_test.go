@@ -1,4 +1,4 @@
-package gateway
+package authn
 
 import (
 	"crypto"
@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn/authntest"
 	"github.com/usher-mcp/usher/internal/limit"
 )
 
@@ -54,7 +55,7 @@ func (i *rotating) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, errors.New("down")
 		}
 		e := big.NewInt(int64(i.key.E)).Bytes()
-		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","alg":"RS256","use":"sig","kid":%q,"n":%q,"e":%q}]}`, i.kid, encode(i.key.N.Bytes()), encode(e))
+		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","alg":"RS256","use":"sig","kid":%q,"n":%q,"e":%q}]}`, i.kid, authntest.Encode(i.key.N.Bytes()), authntest.Encode(e))
 	} else {
 		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"id_token_signing_alg_values_supported":["RS256"]}`, rotatingURL, rotatingURL+"/keys")
 	}
@@ -75,25 +76,25 @@ func (i *rotating) token(kid string) string {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	text := encode([]byte(`{"alg":"RS256","kid":"`+kid+`"}`)) + "." + encode(claims)
+	text := authntest.Encode([]byte(`{"alg":"RS256","kid":"`+kid+`"}`)) + "." + authntest.Encode(claims)
 	sum := sha256.Sum256([]byte(text))
 	sig, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, sum[:])
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	return text + "." + encode(sig)
+	return text + "." + authntest.Encode(sig)
 }
 
 // forged is a token of nobody.
 func forged(kid string) string {
-	return encode([]byte(`{"alg":"RS256","kid":"`+kid+`"}`)) + "." + encode([]byte(`{}`)) + "." + encode(make([]byte, 256))
+	return authntest.Encode([]byte(`{"alg":"RS256","kid":"`+kid+`"}`)) + "." + authntest.Encode([]byte(`{}`)) + "." + authntest.Encode(make([]byte, 256))
 }
 
-func newRotating(t *testing.T) (*rotating, *OAuth) {
+func newRotating(t *testing.T) (*rotating, *OIDC) {
 	t.Helper()
 	i := &rotating{t: t}
 	i.rotate("k1")
-	auth, err := NewOAuth(OAuthOptions{Issuer: rotatingURL, URL: "https://u.example.com", Client: &http.Client{Transport: i}})
+	auth, err := NewOIDC(OIDCOptions{Issuer: rotatingURL, URL: "https://u.example.com", Client: &http.Client{Transport: i}})
 	if err != nil {
 		t.Fatal(err)
 	}

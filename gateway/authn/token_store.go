@@ -1,4 +1,4 @@
-package gateway
+package authn
 
 import (
 	"context"
@@ -56,21 +56,21 @@ type tokenRecord struct {
 // Mint says what a new token is for.
 type Mint struct {
 	Name string
-	// Principal defaults to the local user: the token acts with the logins of
-	// whoever minted it.
+	// Principal defaults to the local user: the token acts with the logins of the user
+	// who minted it.
 	Principal string
 	// Servers and Tools are what it covers, see surface.Agent. Empty: all.
 	Servers, Tools []string
 	// Profiles are the only endpoints it may use, by their names. Empty: all.
 	Profiles []string
-	// TTL is how long it is good for. 0: for ever.
+	// TTL is how long it is valid. 0: until it is revoked.
 	TTL time.Duration
 }
 
 // ErrNoToken: there is no token with that id.
 var ErrNoToken = errors.New("no such token; see: usher token list")
 
-// Tokens are minted tokens. It is an [Authenticator] for those who bring one.
+// Tokens mints, lists and revokes bearer tokens. It is an [Authenticator] and a [Watcher].
 type Tokens struct {
 	store TokenStore
 
@@ -90,12 +90,15 @@ const (
 	tokenPrefix   = "usher_"
 	tokenIDLen    = 8
 	tokenSecret   = 32
-	tokenFresh    = 5 * time.Second        // how long a token is accepted without the store, if Watch does not run
 	tokenPoll     = 500 * time.Millisecond // how often Watch asks for revocations
 	tokenWait     = 2 * time.Second        // for a store that does not answer
 	tokenAway     = time.Hour              // how long a token goes on while the store is away
 	maxKnownToken = 4096
 )
+
+// TokenCacheTime is how long a token is accepted without asking the store, if Watch does
+// not run.
+const TokenCacheTime = 5 * time.Second
 
 // NewTokens returns the tokens kept in store.
 func NewTokens(store TokenStore) *Tokens {
@@ -115,7 +118,7 @@ func (t *Tokens) Mint(ctx context.Context, m Mint) (text string, token Token, er
 		Created: time.Now().UTC().Truncate(time.Second),
 	}}
 	if rec.Principal == "" {
-		rec.Principal = localPrincipal
+		rec.Principal = LocalPrincipal
 	}
 	if m.TTL > 0 {
 		rec.Expires = time.Now().UTC().Add(m.TTL)
@@ -267,7 +270,7 @@ func (t *Tokens) ids(ctx context.Context) (map[string]bool, error) {
 func (t *Tokens) usedLately() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Since(t.used) < tokenFresh
+	return time.Since(t.used) < TokenCacheTime
 }
 
 func (t *Tokens) forgetAllBut(kept map[string]bool) {
@@ -305,7 +308,7 @@ func (t *Tokens) record(ctx context.Context, id string) (tokenRecord, bool, erro
 	if err != nil && ok && ctx.Err() == nil && now.Sub(k.read) < tokenAway {
 		// The store is away. Who was known goes on; a revocation is noticed when it
 		// is back.
-		t.keep(id, knownToken{k.record, k.read, now.Add(tokenFresh)})
+		t.keep(id, knownToken{k.record, k.read, now.Add(TokenCacheTime)})
 		return k.record, true, nil
 	}
 	if err != nil {
@@ -319,7 +322,7 @@ func (t *Tokens) record(ctx context.Context, id string) (tokenRecord, bool, erro
 	if err := json.Unmarshal(data, &rec); err != nil || rec.ID != id {
 		return tokenRecord{}, false, fmt.Errorf("the record of token %s cannot be read: %w", id, err)
 	}
-	t.keep(id, knownToken{rec, now, now.Add(tokenFresh)})
+	t.keep(id, knownToken{rec, now, now.Add(TokenCacheTime)})
 	return rec, true, nil
 }
 

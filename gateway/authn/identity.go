@@ -1,16 +1,13 @@
-package gateway
+package authn
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/usher-mcp/usher/surface"
 )
 
 // Identity is who sent a request, with what, and what that covers.
@@ -43,7 +40,7 @@ func (id Identity) Scoped() bool {
 
 // same reports whether other is the same client with the same scope: it may use what
 // this one opened.
-func (id Identity) same(other Identity) bool {
+func (id Identity) Same(other Identity) bool {
 	return id.Principal == other.Principal && id.Credential == other.Credential && slices.Equal(id.Servers, other.Servers) &&
 		slices.Equal(id.Tools, other.Tools) && slices.Equal(id.Profiles, other.Profiles)
 }
@@ -54,7 +51,23 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, r *http.Request) (Identity, error)
 }
 
-// RefusedError says why a request is not let in, and how to ask.
+// Watcher is an [Authenticator] whose credentials can be revoked.
+type Watcher interface {
+	Authenticator
+	// Watch calls revoked with each credential that is revoked, by this process or
+	// another one, until ctx ends. It must notice within a second. live returns the
+	// credentials that are in use; the others need not be watched.
+	Watch(ctx context.Context, live func() []string, revoked func(credential string))
+}
+
+// Describer is an [Authenticator] that publishes protected resource metadata (RFC 9728).
+type Describer interface {
+	// Metadata returns the document for the endpoint at path, "" for the gateway as a
+	// whole. False: served says that there is no such endpoint.
+	Metadata(path string, served func(path string) bool) ([]byte, bool)
+}
+
+// RefusedError says why a request is refused, and how to authenticate.
 type RefusedError struct {
 	Status    int    // 401, or 403 for a credential that is too narrow
 	Challenge string // WWW-Authenticate
@@ -63,11 +76,11 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// localPrincipal is the user of this machine; it is surface's default.
-const localPrincipal = "local"
+// LocalPrincipal is the user of this machine; it is the default of package surface.
+const LocalPrincipal = "local"
 
-// AnyOf lets in whom one of several authenticators knows. The refusal of the last
-// one stands, so the one with the richest challenge goes there.
+// AnyOf accepts a request that one of several authenticators accepts. If all refuse it,
+// the client gets the refusal of the last one: put the richest challenge there.
 type AnyOf []Authenticator
 
 // Authenticate implements [Authenticator].
@@ -98,27 +111,26 @@ func (a AnyOf) Watch(ctx context.Context, live func() []string, revoked func(cre
 	wg.Wait()
 }
 
-// hostsOf are the names under which agents reach us, as far as an authenticator
-// knows.
-func hostsOf(a Authenticator) []string {
+// HostsOf returns the host names of the gateway that an authenticator knows.
+func HostsOf(a Authenticator) []string {
 	switch a := a.(type) {
-	case *OAuth:
+	case *OIDC:
 		return []string{a.host()}
 	case AnyOf:
 		var all []string
 		for _, one := range a {
-			all = append(all, hostsOf(one)...)
+			all = append(all, HostsOf(one)...)
 		}
 		return all
 	}
 	return nil
 }
 
-// metadata returns the protected resource metadata of a path, if one of them has it.
-func (a AnyOf) metadata(path string) ([]byte, bool) {
+// Metadata implements [Describer]: the first authenticator that has metadata answers.
+func (a AnyOf) Metadata(path string, served func(path string) bool) ([]byte, bool) {
 	for _, auth := range a {
-		if m, ok := auth.(interface{ metadata(string) ([]byte, bool) }); ok {
-			if doc, ok := m.metadata(path); ok {
+		if m, ok := auth.(Describer); ok {
+			if doc, ok := m.Metadata(path, served); ok {
 				return doc, true
 			}
 		}
@@ -126,7 +138,7 @@ func (a AnyOf) metadata(path string) ([]byte, bool) {
 	return nil, false
 }
 
-// bearer returns the token of a request. A token in the query is none: it ends up
+// bearer returns the token of a request. It ignores tokens in the query, which end up
 // in logs.
 func bearer(r *http.Request) (string, bool) {
 	values := r.Header.Values("Authorization")
@@ -136,46 +148,4 @@ func bearer(r *http.Request) (string, bool) {
 	scheme, token, ok := strings.Cut(values[0], " ")
 	token = strings.TrimSpace(token)
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
-}
-
-// identify says who sent a request, or answers it.
-func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) (Identity, bool) {
-	id, ok := g.whoSent(w, r)
-	if c := connOf(r.Context()); ok && c != nil && !c.known.Load() {
-		c.table.authenticated(c, id.Principal)
-	}
-	return id, ok
-}
-
-func (g *Gateway) whoSent(w http.ResponseWriter, r *http.Request) (Identity, bool) {
-	if g.opt.Auth == nil {
-		return Identity{Principal: localPrincipal}, true
-	}
-	id, err := g.opt.Auth.Authenticate(r.Context(), r)
-	var no *RefusedError
-	switch {
-	case err == nil && id.Principal != "":
-		return id, true
-	case errors.As(err, &no):
-		g.count.refused.Add(1)
-		w.Header().Set("WWW-Authenticate", no.Challenge)
-		http.Error(w, no.Reason, no.Status)
-	default:
-		g.opt.Log.Error("a request could not be authenticated", "error", err)
-		http.Error(w, "authentication is not possible at the moment", http.StatusServiceUnavailable)
-	}
-	return Identity{}, false
-}
-
-// owner names who may use what a client opened, for authenticated data: the same
-// principal with the same credential and scope.
-func owner(a surface.Agent) string {
-	return fmt.Sprintf("%q %q %q %q", a.Principal, a.Credential, a.Servers, a.Tools)
-}
-
-// agent is what a view is told about a request of this identity.
-func (id Identity) agent() surface.Agent {
-	return surface.Agent{
-		Principal: id.Principal, Credential: id.Credential, Expires: id.Expires, Servers: id.Servers, Tools: id.Tools,
-	}
 }

@@ -1,75 +1,17 @@
-package gateway
+package authn
 
 import (
-	"context"
 	"errors"
-	"maps"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/gateway/authn/authntest"
 )
-
-// tokenMap is a TokenStore that counts reads.
-type tokenMap struct {
-	mu    sync.Mutex
-	all   map[string][]byte
-	loads int
-	fail  error
-}
-
-func (m *tokenMap) Load(_ context.Context, id string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.loads++
-	return m.all[id], m.fail
-}
-
-func (m *tokenMap) Save(_ context.Context, id string, record []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.all[id] = record
-	return m.fail
-}
-
-func (m *tokenMap) Remove(_ context.Context, id string) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ok := m.all[id]
-	delete(m.all, id)
-	return ok, m.fail
-}
-
-func (m *tokenMap) All(context.Context) ([][]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out [][]byte
-	for _, r := range m.all {
-		out = append(out, r)
-	}
-	return out, m.fail
-}
-
-func (m *tokenMap) IDs(context.Context) ([]string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.loads++
-	return slices.Collect(maps.Keys(m.all)), m.fail
-}
-
-// reads is how often the store was asked for anything.
-func (m *tokenMap) reads() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.loads
-}
 
 func authenticate(t *testing.T, a Authenticator, authorization string) (Identity, error) {
 	t.Helper()
@@ -82,7 +24,7 @@ func authenticate(t *testing.T, a Authenticator, authorization string) (Identity
 
 func TestTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tokenMap{all: map[string][]byte{}}
+		store := authntest.NewStore()
 		tokens := NewTokens(store)
 		text, token, err := tokens.Mint(t.Context(), Mint{Name: "ci", Principal: "alice", Servers: []string{"git*"}, Tools: []string{"git/log"}, TTL: time.Hour})
 		if err != nil {
@@ -92,7 +34,7 @@ func TestTokens(t *testing.T) {
 		if !ok {
 			t.Fatalf("%.20q…", text)
 		}
-		if strings.Contains(string(store.all[token.ID]), secret) {
+		if strings.Contains(string(store.Records[token.ID]), secret) {
 			t.Error("the secret is kept")
 		}
 		got, err := authenticate(t, tokens, "Bearer "+text)
@@ -100,8 +42,8 @@ func TestTokens(t *testing.T) {
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v (-want +got)\n%s", err, diff)
 		}
-		if _, err := authenticate(t, tokens, "bearer "+text); err != nil || store.loads != 1 {
-			t.Errorf("%v, %d reads", err, store.loads)
+		if _, err := authenticate(t, tokens, "bearer "+text); err != nil || store.Loads != 1 {
+			t.Errorf("%v, %d reads", err, store.Loads)
 		}
 		for _, wrong := range []string{"", "Basic " + text, "Bearer", "Bearer ", "Bearer " + text + "x", "Bearer usher_" + token.ID + "_", "Bearer usher_zz_" + secret, text} {
 			var no *RefusedError
@@ -118,10 +60,10 @@ func TestTokens(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tokenMap{all: map[string][]byte{}}
+		store := authntest.NewStore()
 		tokens := NewTokens(store)
 		text, token, err := tokens.Mint(t.Context(), Mint{})
-		if err != nil || token.Principal != localPrincipal {
+		if err != nil || token.Principal != LocalPrincipal {
 			t.Fatal(err, token)
 		}
 		time.Sleep(time.Second)
@@ -145,44 +87,18 @@ func TestRevoke(t *testing.T) {
 		if _, err := authenticate(t, tokens, "Bearer "+second); err != nil {
 			t.Error(err)
 		}
-		delete(store.all, other.ID) // by another process
-		time.Sleep(tokenFresh + time.Second)
+		delete(store.Records, other.ID) // by another process
+		time.Sleep(TokenCacheTime + time.Second)
 		if _, err := authenticate(t, tokens, "Bearer "+second); err == nil {
 			t.Error("another process's revocation is not noticed")
 		}
-		store.fail = errors.New("disk")
+		store.Fail = errors.New("disk")
 		var no *RefusedError
 		if _, err := authenticate(t, tokens, "Bearer "+second); err == nil || errors.As(err, &no) {
 			t.Errorf("a broken store: %v", err)
 		}
 		if _, _, err := tokens.Mint(t.Context(), Mint{TTL: -1}); err == nil {
 			t.Error("a negative ttl")
-		}
-	})
-}
-
-// While the store is away open sessions go on for as long as new requests of the same
-// token do, and no longer.
-func TestSessionsWhileTheStoreIsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &tokenMap{all: map[string][]byte{}}
-		g := New(newWaiting(), &Options{Auth: NewTokens(store), SessionIdle: 24 * time.Hour})
-		defer g.Close()
-		text, _, err := NewTokens(store).Mint(t.Context(), Mint{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		helloAs(t, g.Handler(), text, mcp.LatestLegacy)
-		store.mu.Lock()
-		store.fail = errors.New("away")
-		store.mu.Unlock()
-		time.Sleep(tokenAway - time.Minute)
-		if n := g.Stats().Sessions; n != 1 {
-			t.Errorf("%d sessions after 59 minutes", n)
-		}
-		time.Sleep(2 * time.Minute)
-		if n := g.Stats().Sessions; n != 0 {
-			t.Errorf("%d sessions after 61 minutes", n)
 		}
 	})
 }
@@ -203,7 +119,7 @@ func FuzzSplitToken(f *testing.F) {
 // new does not.
 func TestTokensWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tokenMap{all: map[string][]byte{}}
+		store := authntest.NewStore()
 		tokens := NewTokens(store)
 		var text [3]string
 		var ids [3]string
@@ -219,15 +135,15 @@ func TestTokensWhileTheStoreIsAway(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		delete(store.all, ids[1]) // revoked elsewhere
-		time.Sleep(2 * tokenFresh)
+		delete(store.Records, ids[1]) // revoked elsewhere
+		time.Sleep(2 * TokenCacheTime)
 		_, err := authenticate(t, tokens, text[1])
 		var no *RefusedError
 		if !errors.As(err, &no) {
 			t.Fatalf("revoked: %v", err)
 		}
-		store.fail = errors.New("away")
-		time.Sleep(2 * tokenFresh)
+		store.Fail = errors.New("away")
+		time.Sleep(2 * TokenCacheTime)
 		if id, err := authenticate(t, tokens, text[0]); err != nil || id.Principal != "ann" {
 			t.Errorf("known: %+v, %v", id, err)
 		}
