@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/gateway/authn"
+	"github.com/usher-mcp/usher/gateway/internal/connlimit"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -24,8 +25,8 @@ func covers(id authn.Identity, path string) bool {
 // identify says who sent a request, or answers it.
 func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) (authn.Identity, bool) {
 	id, ok := g.whoSent(w, r)
-	if c := connOf(r.Context()); ok && c != nil && !c.known.Load() {
-		c.table.authenticated(c, id.Principal)
+	if ok {
+		connlimit.Authenticated(r.Context(), id.Principal)
 	}
 	return id, ok
 }

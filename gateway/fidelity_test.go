@@ -20,7 +20,7 @@ import (
 )
 
 // Definitions and results cross the gateway to the byte, and arguments do on their
-// way in, for agents and servers of either era.
+// way in, for agents and servers of either protocol.
 func TestFidelity(t *testing.T) {
 	for _, modern := range []bool{true, false} {
 		var mu sync.Mutex
@@ -113,7 +113,7 @@ func (m *memoryTokens) IDs(context.Context) ([]string, error) {
 	return slices.Collect(maps.Keys(m.all)), nil
 }
 
-// Two principals, a thousand interleaved calls each, in both eras, over shared
+// Two principals, a thousand interleaved calls each, of both protocols, over shared
 // servers: nobody sees a byte of the other's. Neither do their sessions, parked
 // calls or credentials serve the other, and no credential reaches a server.
 func TestPrincipalsAreApart(t *testing.T) {

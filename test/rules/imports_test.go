@@ -61,8 +61,14 @@ var rooms = map[string]rule{
 	"gateway/authn":      {theirs: []string{"github.com/coreos/go-oidc/v3"}},
 	"console":            {ours: []string{"surface", "auth", "auth/bulk"}},
 
-	"gateway/authn/authntest": {},
-	"gateway/internal/http1":  {},
+	"gateway/authn/authntest":    {},
+	"gateway/internal/http1":     {},
+	"gateway/internal/lifetime":  {},
+	"gateway/internal/connlimit": {},
+	"gateway/internal/headers":   {},
+	"gateway/internal/guard":     {},
+	"gateway/internal/stream":    {ours: []string{"gateway/internal/lifetime"}},
+	"gateway/internal/suspend":   {ours: []string{"gateway/internal/lifetime", "gateway/internal/stream"}},
 	"cli": {ours: []string{"*"}, theirs: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/lmittmann/tint",
