@@ -100,7 +100,7 @@ func counts(h *app.App, g *gateway.Gateway) map[string]struct {
 		get  func() int64
 	}
 	return map[string]count{
-		"usher_requests_modern_total":    {"Requests of agents of revision 2026-07-28 and later.", func() int64 { return g.Stats().Modern }},
+		"usher_requests_modern_total":    {"Requests of agents of revision 2026-07-28 and later.", func() int64 { return g.Stats().Stateless }},
 		"usher_requests_legacy_total":    {"Requests of agents of older revisions.", func() int64 { return g.Stats().Legacy }},
 		"usher_requests_refused_total":   {"Requests that were not let in.", func() int64 { return g.Stats().Refused }},
 		"usher_requests_limited_total":   {"Requests that were answered 429.", func() int64 { return g.Stats().Limited }},

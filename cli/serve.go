@@ -12,6 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -185,7 +186,7 @@ func chosenView(ctx context.Context, h *app.App, o serveOptions) (surface.View, 
 	return view, nil
 }
 
-func (a *factory) serveHTTP(ctx context.Context, h *app.App, o serveOptions, addr string, who gateway.Authenticator, room *room) error {
+func (a *factory) serveHTTP(ctx context.Context, h *app.App, o serveOptions, addr string, who authn.Authenticator, room *room) error {
 	l, err := listenHTTP(ctx, addr, who != nil)
 	if err != nil {
 		return err

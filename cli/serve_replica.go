@@ -9,12 +9,13 @@ import (
 	"strconv"
 
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/app"
 )
 
 // gateway makes the gateway of a listening usher: one of several when its store is
 // one that others share.
-func (a *factory) gateway(ctx context.Context, h *app.App, addr net.Addr, who gateway.Authenticator) (*gateway.Gateway, error) {
+func (a *factory) gateway(ctx context.Context, h *app.App, addr net.Addr, who authn.Authenticator) (*gateway.Gateway, error) {
 	peer := h.Config().Usher.Gateway.PeerURL
 	if !h.Shared() && peer == "" {
 		return h.Gateway(who), nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 )
 
 func newCmdToken(a *factory) *cobra.Command {
@@ -24,7 +24,7 @@ func newCmdToken(a *factory) *cobra.Command {
 }
 
 func newCmdTokenMint(a *factory) *cobra.Command {
-	var m gateway.Mint
+	var m authn.Mint
 	c := &cobra.Command{
 		Use: "mint", Short: "Make a token; its text is shown once", Args: exactly(0),
 		Example: "  usher token mint --name ci --servers docs,github --tools 'github/get_*' --ttl 24h",
@@ -72,7 +72,7 @@ func (a *factory) tokenList(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		return a.printJSON(append([]gateway.Token{}, all...))
+		return a.printJSON(append([]authn.Token{}, all...))
 	}
 	if len(all) == 0 {
 		a.note("there are no tokens; usher token mint")

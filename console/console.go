@@ -60,6 +60,8 @@ func New(w World, options *Options) *Console {
 	c.mux.HandleFunc("GET /{$}", c.servePage)
 	c.mux.HandleFunc("GET /console/", c.servePage) // also those that are not there
 	c.mux.HandleFunc("GET /console/events", c.serveEvents)
+	c.mux.HandleFunc("GET /console/login/events", c.serveLoginEvents)
+	c.mux.HandleFunc("POST /console/login/answers", c.serveLoginAnswers)
 	c.mux.HandleFunc("GET /console/console.css", asset("text/css; charset=utf-8", "console.css"))
 	c.mux.HandleFunc("GET /console/console.js", asset("text/javascript; charset=utf-8", "console.js"))
 	c.mux.HandleFunc("GET /console/icon.svg", asset("image/svg+xml", "icon.svg"))

@@ -175,3 +175,11 @@ func hear(t *testing.T, from <-chan news, server string, p bulk.Phase) view {
 	t.Fatalf("the stream ended before %s was %s", server, p)
 	return view{}
 }
+
+func (s *stage) ServeEvents(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "events\n")
+}
+
+func (s *stage) ServeInput(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "input\n")
+}

@@ -42,7 +42,7 @@ type World interface {
 	// returns at once.
 	Login(account string) error
 	// Logins says how the logins stand that were begun; nil before the first.
-	Logins() Driver
+	Logins() LoginDriver
 	// Logout ends a login.
 	Logout(ctx context.Context, account string) error
 

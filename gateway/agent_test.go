@@ -21,7 +21,7 @@ type agent struct {
 	url     string
 	caps    string // client capabilities
 	token   string // bearer
-	session string // set by initialize: then it is of the older era
+	session string // set by initialize: then it is of the legacy protocol
 	version string
 	next    int
 	http    *http.Client // default client

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/usher-mcp/usher/gateway/internal/lifetime"
+	"github.com/usher-mcp/usher/gateway/internal/stream"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
 )
@@ -30,9 +32,9 @@ func splitBatch(body []byte) ([]mcp.Message, error) {
 // batch is the requests of one POST while they run.
 type batch struct {
 	s        *session
-	p        *reply
+	p        *stream.Reply
 	requests []*mcp.Message
-	life     lifetime
+	life     lifetime.Lifetime
 
 	mu      sync.Mutex // guards what follows
 	next    int        // the first request that did not start
@@ -43,17 +45,17 @@ type batch struct {
 // answerBatch runs the requests of a batch, a few at once. Each takes a slot of the
 // principal until it ends, also when the client left before: the first worker has
 // the slot of the POST, and there are others as long as there are slots.
-func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []*mcp.Message) {
+func (g *Gateway) answerBatch(r *http.Request, s *session, p *stream.Reply, requests []*mcp.Message) {
 	if !g.enterWork() {
-		p.leave()
+		p.Leave()
 		return
 	}
 	defer g.wg.Done()
-	b := &batch{s: s, p: p, requests: requests, life: lifetimeOf(r.Context())}
+	b := &batch{s: s, p: p, requests: requests, life: lifetime.Of(r.Context())}
 	defer context.AfterFunc(r.Context(), func() {
 		b.stop()
-		if tokenEnded(r.Context()) == nil {
-			p.leave()
+		if lifetime.Ended(r.Context()) == nil {
+			p.Leave()
 		}
 	})()
 	var workers sync.WaitGroup
@@ -69,15 +71,15 @@ func (g *Gateway) answerBatch(r *http.Request, s *session, p *reply, requests []
 	}
 	b.work()
 	workers.Wait()
-	if p.refuse(tokenEnded(r.Context())) {
+	if p.Refuse(lifetime.Ended(r.Context())) {
 		return
 	}
 	if b.answers == nil {
-		p.finish(http.StatusAccepted, nil)
+		p.Finish(http.StatusAccepted, nil)
 		return
 	}
 	b.answers[0] = '['
-	p.finish(http.StatusOK, append(b.answers, ']'))
+	p.Finish(http.StatusOK, append(b.answers, ']'))
 }
 
 func (b *batch) stop() {
@@ -106,7 +108,7 @@ func (b *batch) take() *mcp.Message {
 }
 
 // add keeps an answer until all are there.
-func (b *batch) add(a answer, id mcp.ID) {
+func (b *batch) add(a response, id mcp.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.answers)+len(a.result) > limit.BatchAnswerBytes {

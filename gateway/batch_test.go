@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
@@ -94,7 +95,7 @@ func TestBatchTakesSlots(t *testing.T) {
 		if calls, top := view.counts(); calls != 90 || top > 4 {
 			t.Errorf("%d calls, %d at once", calls, top)
 		}
-		if n := g.limits.of(localPrincipal).calls.Load(); n != 0 {
+		if n := g.limits.of(authn.LocalPrincipal).calls.Load(); n != 0 {
 			t.Errorf("%d slots are still taken", n)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
+	"github.com/usher-mcp/usher/gateway/authn/authntest"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
@@ -21,10 +23,10 @@ func BenchmarkCallWithToken(b *testing.B) {
 	view := &script{do: func(context.Context, surface.Agent, mcp.Request) ([]byte, error) { return answer, nil }}
 	for name, ttl := range map[string]time.Duration{"that expires": time.Hour, "that does not expire": 0} {
 		b.Run(name, func(b *testing.B) {
-			tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+			tokens := authn.NewTokens(authntest.NewStore())
 			g := New(view, &Options{Auth: tokens})
 			defer g.Close()
-			text, _, err := tokens.Mint(b.Context(), Mint{TTL: ttl})
+			text, _, err := tokens.Mint(b.Context(), authn.Mint{TTL: ttl})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
+	"github.com/usher-mcp/usher/gateway/authn/authntest"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
@@ -18,10 +20,10 @@ import (
 
 // strangers are tokens of the same principal that must not use what the first one
 // opened.
-func strangers(t *testing.T, tokens *Tokens) map[string]string {
+func strangers(t *testing.T, tokens *authn.Tokens) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for name, m := range map[string]Mint{
+	for name, m := range map[string]authn.Mint{
 		"owner": {}, "narrow by server": {Servers: []string{"a"}}, "narrow by tool": {Tools: []string{"a/b"}}, "as wide": {},
 	} {
 		text, _, err := tokens.Mint(t.Context(), m)
@@ -36,7 +38,7 @@ func strangers(t *testing.T, tokens *Tokens) map[string]string {
 // The id of a session of one token is nothing to another one, in each way to use it
 // and at each replica.
 func TestSessionIsBoundToItsToken(t *testing.T) {
-	tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+	tokens := authn.NewTokens(authntest.NewStore())
 	all := replicasWith(t, 2, &script{}, tokens)
 	who := strangers(t, tokens)
 	_, head, _ := all[0].ask(t, "POST", initializeV25, "Authorization", "Bearer "+who["owner"])
@@ -66,7 +68,7 @@ func TestSessionIsBoundToItsToken(t *testing.T) {
 // Neither is the address that the transport of 2024-11-05 posts to.
 func TestOldSessionIsBoundToItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+		tokens := authn.NewTokens(authntest.NewStore())
 		g := New(&script{}, &Options{Auth: tokens})
 		defer g.Close()
 		who := strangers(t, tokens)
@@ -92,7 +94,7 @@ func TestOldSessionIsBoundToItsToken(t *testing.T) {
 
 // The state of a suspended call is of use to its own token only.
 func TestSuspendedCallIsBoundToItsToken(t *testing.T) {
-	tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+	tokens := authn.NewTokens(authntest.NewStore())
 	ended := make(chan error, 8)
 	all := replicasWith(t, 2, asking(ended), tokens)
 	who := strangers(t, tokens)
@@ -124,15 +126,15 @@ func TestSuspendedCallIsBoundToItsToken(t *testing.T) {
 // that the token has expired by a refused request. Other clients of the same user,
 // and tokens of another scope, do not get it.
 func TestSessionOutlivesARefresh(t *testing.T) {
-	i := newIssuer(t)
-	auth, err := NewOAuth(OAuthOptions{Issuer: i.URL, URL: "http://localhost"})
+	i := authntest.NewIssuer(t)
+	auth, err := authn.NewOIDC(authn.OIDCOptions{Issuer: i.URL, URL: "http://localhost"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := New(&script{}, &Options{Auth: auth})
 	defer g.Close()
 	token := func(client, scope string, ttl time.Duration) string {
-		return i.token(t, "RS256", map[string]any{
+		return i.Token(t, "RS256", map[string]any{
 			"iss": i.URL, "sub": "ada", "aud": "http://localhost", "client_id": client, "scope": scope,
 			"iat": time.Now().Unix(), "exp": time.Now().Add(ttl).Unix(), "jti": fmt.Sprint(client, scope, ttl),
 		})
@@ -160,9 +162,9 @@ func TestSessionOutlivesARefresh(t *testing.T) {
 // A stream that one replica passes on from another ends at both when its token is
 // revoked.
 func TestForwardedStreamEndsWithItsToken(t *testing.T) {
-	tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+	tokens := authn.NewTokens(authntest.NewStore())
 	all := replicasWith(t, 2, &script{}, tokens)
-	text, token, err := tokens.Mint(t.Context(), Mint{})
+	text, token, err := tokens.Mint(t.Context(), authn.Mint{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +204,10 @@ func TestHeadersOfToolsOutsideTheScope(t *testing.T) {
 		}
 		return []byte(`{"tools":[{"name":"secret","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`), nil
 	}}
-	tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+	tokens := authn.NewTokens(authntest.NewStore())
 	g := New(view, &Options{Auth: tokens})
 	defer g.Close()
-	call := func(m Mint, method, params string, more ...string) string {
+	call := func(m authn.Mint, method, params string, more ...string) string {
 		text, _, err := tokens.Mint(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
@@ -213,21 +215,21 @@ func TestHeadersOfToolsOutsideTheScope(t *testing.T) {
 		body := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + goodMeta + `}}`
 		return asWith(t, g.Handler(), text, "POST", "/mcp", body, append(more, wire.HeaderVersion, mcp.Latest, wire.HeaderMethod, method)...).Body.String()
 	}
-	call(Mint{}, mcp.MethodToolsList, `"cursor":"x",`)
+	call(authn.Mint{}, mcp.MethodToolsList, `"cursor":"x",`)
 	const secret = `"name":"secret","arguments":{"region":"x"},`
-	if got := call(Mint{}, mcp.MethodToolsCall, secret, wire.HeaderName, "secret"); !strings.Contains(got, "Region") {
+	if got := call(authn.Mint{}, mcp.MethodToolsCall, secret, wire.HeaderName, "secret"); !strings.Contains(got, "Region") {
 		t.Fatalf("the header is not asked for: %s", got)
 	}
-	if got := call(Mint{Tools: []string{"a/b"}}, mcp.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
+	if got := call(authn.Mint{Tools: []string{"a/b"}}, mcp.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
 		t.Errorf("a narrow token hears of the header: %s", got)
 	}
-	if got := call(Mint{Principal: "eve"}, mcp.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
+	if got := call(authn.Mint{Principal: "eve"}, mcp.MethodToolsCall, secret, wire.HeaderName, "secret"); strings.Contains(got, "Region") {
 		t.Errorf("another principal hears of the header: %s", got)
 	}
 }
 
 // replicasWith is replicas that authenticate.
-func replicasWith(t *testing.T, n int, view Endpoints, auth Authenticator) []replica {
+func replicasWith(t *testing.T, n int, view Endpoints, auth authn.Authenticator) []replica {
 	t.Helper()
 	return replicasOf(t, n, view, Options{Key: bytes.Repeat([]byte{7}, sealKeyLen), Auth: auth})
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/usher-mcp/usher/gateway/authn"
+	"github.com/usher-mcp/usher/gateway/internal/stream"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
@@ -66,7 +68,7 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		if n := g.bodies.size(); n != 0 {
+		if n := g.bodies.Size(); n != 0 {
 			t.Errorf("%d bytes are still counted", n)
 		}
 	})
@@ -121,7 +123,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		if n := g.limits.of(localPrincipal).streams.Load(); n != 0 {
+		if n := g.limits.of(authn.LocalPrincipal).streams.Load(); n != 0 {
 			t.Errorf("%d streams are still counted", n)
 		}
 	})
@@ -135,27 +137,28 @@ func TestSessionsHoldBoundedBytes(t *testing.T) {
 	message := bytes.Repeat([]byte("x"), 1<<20)
 	var all []*session
 	for range 20 {
-		id := Identity{Principal: localPrincipal}
-		s := g.newSession(id, &endpoint{key: "/mcp", view: &script{}}, g.newBacklog(id.Principal), nil)
+		id := authn.Identity{Principal: authn.LocalPrincipal}
+		s := g.newSession(id, &endpoint{key: "/mcp", view: &script{}}, stream.NewQueue(&g.held, id.Principal), nil)
 		for range 4 {
-			s.out.send(message)
+			s.out.Send(message)
 		}
 		for range 4 {
-			s.tracks.begin(mcp.V20251125).add(message, true)
+			s.tracks.Begin(mcp.V20251125).Add(message, true)
 		}
 		all = append(all, s)
 	}
-	if n := g.held.size(); n > limit.HeldBytesPerPrincipal || n < limit.HeldBytesPerPrincipal/2 {
+	if n := g.held.Size(); n > limit.HeldBytesPerPrincipal || n < limit.HeldBytesPerPrincipal/2 {
 		t.Errorf("%d bytes are held", n)
 	}
-	frames, _, done := all[19].tracks.all[0].since(0)
+	replay, _ := all[19].tracks.Find("1-0")
+	frames, _, done := replay.Since(0)
 	if len(frames) != 0 || !done {
 		t.Errorf("a stream without room has %d events, done %t", len(frames), done)
 	}
 	for _, s := range all {
 		s.close(errEnded)
 	}
-	if n := g.held.size(); n != 0 {
+	if n := g.held.Size(); n != 0 {
 		t.Errorf("%d bytes are still held", n)
 	}
 }
@@ -168,11 +171,11 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 	if got := callTool(t, g.Handler(), "x", ""); errorCode(got) != 0 {
 		t.Fatalf("one answer: %.200s", got)
 	}
-	g.held.take(localPrincipal, limit.HeldBytesPerPrincipal-4<<20) // others wait to be read
+	g.held.Take(authn.LocalPrincipal, limit.HeldBytesPerPrincipal-4<<20) // others wait to be read
 	if got := callTool(t, g.Handler(), "x", ""); errorCode(got) != mcp.CodeInternal {
 		t.Errorf("an answer without room: %.200s", got)
 	}
-	if n := g.held.size(); n != limit.HeldBytesPerPrincipal-4<<20 {
+	if n := g.held.Size(); n != limit.HeldBytesPerPrincipal-4<<20 {
 		t.Errorf("%d bytes are held", n)
 	}
 }

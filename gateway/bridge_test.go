@@ -89,7 +89,7 @@ func (a *agent) ask(ctx context.Context, q inquiry) []byte {
 	return again.result
 }
 
-// retry answers what a result of the modern era asks.
+// retry answers what a result of the stateless protocol asks.
 func (a *agent) retry(ctx context.Context, tool string, result []byte, q inquiry) said {
 	a.t.Helper()
 	if mcp.ResultType(result) != mcp.ResultInputRequired {
@@ -161,7 +161,7 @@ func TestMissingCapabilityPasses(t *testing.T) {
 }
 
 // An error of 2025-11-25 that sends a person to a URL becomes a question of the
-// modern era, and the retry is the same call again.
+// stateless protocol, and the retry is the same call again.
 func TestURLErrorBecomesQuestion(t *testing.T) {
 	srv, f := httpFake(t, "f", &fake.Options{Versions: versionsOf(false)})
 	s := newStack(t, nil, srv)

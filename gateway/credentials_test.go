@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
+	"github.com/usher-mcp/usher/gateway/authn/authntest"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
@@ -129,12 +132,12 @@ func openings() map[string]func(t *testing.T, h http.Handler, token string) {
 
 // checkEnds opens everything there is with a token, ends the token ten seconds later,
 // and finds nothing left at any of the gateways within the given time.
-func checkEnds(t *testing.T, mint Mint, gateways int, end func(store *tokenMap, id string), within time.Duration) {
+func checkEnds(t *testing.T, mint authn.Mint, gateways int, end func(store *authntest.Store, id string), within time.Duration) {
 	for name, open := range openings() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &tokenMap{all: map[string][]byte{}}
-				text, token, err := NewTokens(store).Mint(t.Context(), mint)
+				store := authntest.NewStore()
+				text, token, err := authn.NewTokens(store).Mint(t.Context(), mint)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -143,7 +146,7 @@ func checkEnds(t *testing.T, mint Mint, gateways int, end func(store *tokenMap, 
 				ended := make(chan struct{}, gateways)
 				for i := range all {
 					views[i] = newWaiting()
-					all[i] = New(views[i], &Options{Auth: NewTokens(store)})
+					all[i] = New(views[i], &Options{Auth: authn.NewTokens(store)})
 					defer all[i].Close()
 					defer close(views[i].stop)
 					go func() {
@@ -172,22 +175,22 @@ func checkEnds(t *testing.T, mint Mint, gateways int, end func(store *tokenMap, 
 // A token that another process revokes takes with it all that was opened with it, at
 // every gateway, within a second.
 func TestRevokedTokenEndsWhatItOpened(t *testing.T) {
-	checkEnds(t, Mint{}, 2, func(store *tokenMap, id string) { _, _ = store.Remove(context.Background(), id) }, time.Second)
+	checkEnds(t, authn.Mint{}, 2, func(store *authntest.Store, id string) { _, _ = store.Remove(context.Background(), id) }, time.Second)
 }
 
 // A token that expires does so too.
 func TestExpiredTokenEndsWhatItOpened(t *testing.T) {
-	checkEnds(t, Mint{TTL: time.Minute}, 1, func(*tokenMap, string) {}, 51*time.Second)
+	checkEnds(t, authn.Mint{TTL: time.Minute}, 1, func(*authntest.Store, string) {}, 51*time.Second)
 }
 
 // What was opened with another token of the same principal goes on.
 func TestRevokedTokenEndsNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tokenMap{all: map[string][]byte{}}
-		g := New(newWaiting(), &Options{Auth: NewTokens(store)})
+		store := authntest.NewStore()
+		g := New(newWaiting(), &Options{Auth: authn.NewTokens(store)})
 		defer g.Close()
-		kept, _, _ := NewTokens(store).Mint(t.Context(), Mint{})
-		gone, token, _ := NewTokens(store).Mint(t.Context(), Mint{})
+		kept, _, _ := authn.NewTokens(store).Mint(t.Context(), authn.Mint{})
+		gone, token, _ := authn.NewTokens(store).Mint(t.Context(), authn.Mint{})
 		for _, text := range []string{kept, gone} {
 			id := helloAs(t, g.Handler(), text, mcp.LatestLegacy)
 			go asWith(t, g.Handler(), text, "GET", "/mcp", "", wire.HeaderSession, id)
@@ -210,21 +213,21 @@ func TestRevocationsAreAskedForOnce(t *testing.T) {
 	reads := func(sessions int) int {
 		n := 0
 		synctest.Test(t, func(t *testing.T) {
-			store := &tokenMap{all: map[string][]byte{}}
-			g := New(newWaiting(), &Options{Auth: NewTokens(store)})
+			store := authntest.NewStore()
+			g := New(newWaiting(), &Options{Auth: authn.NewTokens(store)})
 			defer g.Close()
-			text, _, _ := NewTokens(store).Mint(t.Context(), Mint{})
+			text, _, _ := authn.NewTokens(store).Mint(t.Context(), authn.Mint{})
 			for range sessions {
 				helloAs(t, g.Handler(), text, mcp.LatestLegacy)
 			}
-			before := store.reads()
-			time.Sleep(time.Minute + tokenPoll/2) // between two polls
-			n = store.reads() - before
+			before := store.Reads()
+			time.Sleep(time.Minute + 250*time.Millisecond) // between two polls
+			n = store.Reads() - before
 			g.sessions.closeAll()
 			time.Sleep(time.Minute)
-			before = store.reads()
+			before = store.Reads()
 			time.Sleep(time.Minute)
-			if again := store.reads() - before; again != 0 {
+			if again := store.Reads() - before; again != 0 {
 				t.Errorf("asked %d times without a session", again)
 			}
 		})
@@ -237,9 +240,11 @@ func TestRevocationsAreAskedForOnce(t *testing.T) {
 }
 
 // fixed authenticates everybody as the identity it holds.
-type fixed struct{ atomic.Pointer[Identity] }
+type fixed struct{ atomic.Pointer[authn.Identity] }
 
-func (f *fixed) Authenticate(context.Context, *http.Request) (Identity, error) { return *f.Load(), nil }
+func (f *fixed) Authenticate(context.Context, *http.Request) (authn.Identity, error) {
+	return *f.Load(), nil
+}
 
 // An access token that expires ends streams and calls at once. The session waits some
 // minutes for the refreshed token, and then ends too.
@@ -247,7 +252,7 @@ func TestExpiredAccessTokenKeepsTheSessionForARefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		auth, view := &fixed{}, newWaiting()
 		set := func(d time.Duration) {
-			auth.Store(&Identity{Principal: "ada", Credential: "jwt:1", Expires: time.Now().Add(d), Refreshable: true})
+			auth.Store(&authn.Identity{Principal: "ada", Credential: "jwt:1", Expires: time.Now().Add(d), Refreshable: true})
 		}
 		set(time.Minute)
 		g := New(view, &Options{Auth: auth, SessionIdle: 24 * time.Hour})
@@ -286,7 +291,7 @@ func TestStreamEndsWithItsOwnToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		auth := &fixed{}
 		set := func(d time.Duration) {
-			auth.Store(&Identity{Principal: "ada", Credential: "jwt:1", Expires: time.Now().Add(d), Refreshable: true})
+			auth.Store(&authn.Identity{Principal: "ada", Credential: "jwt:1", Expires: time.Now().Add(d), Refreshable: true})
 		}
 		set(time.Minute)
 		g := New(newWaiting(), &Options{Auth: auth})
@@ -312,7 +317,7 @@ func TestStreamEndsWithItsOwnToken(t *testing.T) {
 func TestRevokedInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		auth, view := &fixed{}, newWaiting()
-		auth.Store(&Identity{Principal: "ada", Credential: "x"})
+		auth.Store(&authn.Identity{Principal: "ada", Credential: "x"})
 		g := New(view, &Options{Auth: auth})
 		defer g.Close()
 		defer close(view.stop)
@@ -335,4 +340,82 @@ func TestRevokedInFlight(t *testing.T) {
 			t.Errorf("an authenticator that still accepts it: %d", code)
 		}
 	})
+}
+
+// While the store is away open sessions go on for as long as new requests of the same
+// token do, and no longer.
+func TestSessionsWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := authntest.NewStore()
+		g := New(newWaiting(), &Options{Auth: authn.NewTokens(store), SessionIdle: 24 * time.Hour})
+		defer g.Close()
+		text, _, err := authn.NewTokens(store).Mint(t.Context(), authn.Mint{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		helloAs(t, g.Handler(), text, mcp.LatestLegacy)
+		store.Lock()
+		store.Fail = errors.New("away")
+		store.Unlock()
+		time.Sleep(time.Hour - time.Minute)
+		if n := g.Stats().Sessions; n != 1 {
+			t.Errorf("%d sessions after 59 minutes", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := g.Stats().Sessions; n != 0 {
+			t.Errorf("%d sessions after 61 minutes", n)
+		}
+	})
+}
+
+func TestOAuthMetadata(t *testing.T) {
+	auth, err := authn.NewOIDC(authn.OIDCOptions{Issuer: "https://login.example.com", URL: "https://example.com/usher", Scopes: []string{"mcp"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := New(emptyEndpoints{}, &Options{Auth: authn.AnyOf{authn.NewTokens(authntest.NewStore()), auth}})
+	defer g.Close()
+	for path, resource := range map[string]string{
+		"/usher/mcp": "https://example.com/usher/mcp", "/usher/servers/a/mcp": "https://example.com/usher/servers/a/mcp",
+		"/mcp": "https://example.com/usher/mcp", "": "https://example.com/usher", "/usher": "https://example.com/usher",
+	} {
+		w := send(t, g.Handler(), "GET", authn.MetadataPath+path, "")
+		want := `{"resource":"` + resource + `","authorization_servers":["https://login.example.com"],"scopes_supported":["mcp"],"bearer_methods_supported":["header"],"resource_name":"usher"}`
+		if w.Code != 200 || w.Body.String() != want {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if w := send(t, g.Handler(), "GET", authn.MetadataPath+"/etc/passwd", ""); w.Code != 404 {
+		t.Errorf("any path: %d", w.Code)
+	}
+	r := httptest.NewRequest("GET", authn.MetadataPath+"/mcp", nil)
+	r.Host = "example.com"
+	named := httptest.NewRecorder()
+	if g.Handler().ServeHTTP(named, r); named.Code != 200 {
+		t.Errorf("under its own name: %d", named.Code)
+	}
+	w := send(t, g.Handler(), "POST", "/servers/a/mcp", `{}`)
+	if w.Code != 401 || !strings.Contains(w.Header().Get("WWW-Authenticate"), `resource_metadata="https://example.com/.well-known/oauth-protected-resource/usher/servers/a/mcp"`) {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	for _, bad := range []authn.OIDCOptions{{}, {Issuer: "https://a"}, {Issuer: "x", URL: "https://a"}, {Issuer: "ftp://a", URL: "https://a"}, {Issuer: "https://a", URL: "https://b?c"}} {
+		if _, err := authn.NewOIDC(bad); err == nil {
+			t.Errorf("%+v passes", bad)
+		}
+	}
+}
+
+// An error that is not a refusal is a failure of the gateway: the client gets 503.
+func TestAuthenticationUnavailable(t *testing.T) {
+	store := authntest.NewStore()
+	text, _, err := authn.NewTokens(store).Mint(t.Context(), authn.Mint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Fail = errors.New("away")
+	g := New(emptyEndpoints{}, &Options{Auth: authn.NewTokens(store)})
+	defer g.Close()
+	if w := send(t, g.Handler(), "POST", "/mcp", `{}`, "Authorization", "Bearer "+text); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }

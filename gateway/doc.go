@@ -1,27 +1,35 @@
-// Package gateway is MCP towards agents: Streamable HTTP of both eras on one URL,
-// stdio, and the old HTTP+SSE; the bridge between the eras; and who may come in.
+// Package gateway serves MCP to clients: Streamable HTTP of the legacy and the stateless
+// protocol on one URL, stdio, and the HTTP+SSE transport of 2024-11-05.
 //
-// It owns requests as they arrive, sessions of the older era, streams, limits and
-// the codes and statuses that the specification wants. It refuses to own what an
-// agent sees, which is surface's, and what may pass, which is policy's. Params and
-// results stay the bytes they are.
+//	g := gateway.New(surface, &gateway.Options{Auth: authn.NewTokens(store)})
+//	err := g.Serve(ctx, listener, nil) // or g.Handler() in a mux, or g.ServeStdio
 //
-// The way of a request over HTTP:
+// Guarantees: params and results stay the bytes they are. What a client opens (sessions,
+// streams, suspended calls) can be used with the same credential only and ends with it.
+// Everything that a client can make grow is limited; see package limit. Close returns when
+// all goroutines have ended.
 //
-//	Handler ─ guard.go     Host, Origin: is this meant for us?
-//	  └ route.go           which view; identity.go: who asks; limits.go: how much at once;
-//	      │                credentials.go: what ends when the client's token does
-//	      ├ modern.go      one POST, no session: headers checked against the body (mirror.go)
-//	      │    └ run.go    the call; questions of an older server park it (park.go)
-//	      └ legacy.go      POST, GET and DELETE of a session (session.go)
-//	           └ serve.go  the call; questions of a newer server go to the agent (ask.go, rounds.go)
+// What a client sees is surface's, and what may pass is policy's.
 //
-// Over stdio (stdio.go) the same two ways are taken, without HTTP around them.
+// A request over HTTP:
 //
-// The bridge: an agent of either era may stand before a server of either era.
-// A question passes untouched where both sides speak the same one. A newer server
-// before an older agent: its `input_required` is put to the agent as requests, and
-// the call is repeated. An older server before a newer agent: its request is
-// answered by parking the call and returning `input_required` with a sealed state;
-// the retry wakes it up.
+//	http_routes.go            Host and Origin (internal/guard), the endpoint,
+//	  │                       authenticate.go: the identity; request_limits.go: quotas;
+//	  │                       revocation.go: what ends with the client's token
+//	  ├ dispatch_stateless.go one POST, no session: headers checked against the body
+//	  │    └ call_stateless.go   the call; questions of a legacy server suspend it
+//	  │                          (suspended_call.go, internal/suspend)
+//	  └ http_legacy.go        POST and DELETE of a session, event_stream.go: GET
+//	       └ dispatch_legacy.go  the call in a session (session.go, session_store.go);
+//	                             questions of a stateless server go to the client
+//	                             (session_questions.go, input_rounds.go)
+//
+// Replies, queues and replayed streams are in internal/stream. Over stdio (stdio.go) the
+// same two ways are taken, without HTTP around them.
+//
+// A client of either protocol may use a server of either protocol. A question passes
+// untouched where both sides speak the same one. A stateless server and a legacy client:
+// the server's `input_required` is put to the client as requests, and the call is repeated
+// with the answers. A legacy server and a stateless client: the call is suspended, the
+// client gets `input_required` with a sealed state, and its retry resumes the call.
 package gateway

@@ -7,22 +7,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/internal/suspend"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
 
-// failed is the answer to a request of the modern era that a view could not fulfil.
-func (g *Gateway) failed(ctx context.Context, q *request, err error) answer {
+// failed is the answer to a request of the stateless protocol that a view could not fulfil.
+func (g *Gateway) failed(ctx context.Context, q *request, err error) response {
 	var said *mcp.Error
 	if errors.As(err, &said) {
 		return g.said(q, said)
 	}
 	if ctx.Err() != nil {
-		return answer{none: true}
+		return response{none: true}
 	}
 	p := g.views.Explain(err)
-	if p.Kind != surface.KindLogin || !asks(q.Method) || !canVisit(q.agent.Capabilities) {
+	if p.Kind != surface.KindLogin || !asks(q.Method) || !suspend.CanOpenURL(q.agent.Capabilities) {
 		return fit(q.Method, g.explain(ctx, q.end, q.agent, q.Method, err))
 	}
 	l, ok := g.beginLogin(ctx, q.end, q.agent, p)
@@ -33,19 +34,19 @@ func (g *Gateway) failed(ctx context.Context, q *request, err error) answer {
 	return g.inputRequired(q, st, []visit{{key: "login", url: l.URL, message: loginMessage(p, l)}})
 }
 
-// said is an error of the server in the words of the modern era.
-func (g *Gateway) said(q *request, e *mcp.Error) answer {
+// said is an error of the server in the words of the stateless protocol.
+func (g *Gateway) said(q *request, e *mcp.Error) response {
 	switch {
 	case e.Code == mcp.CodeResourceNotFound && q.Method == mcp.MethodResourcesRead:
 		out := mcp.Errorf(mcp.CodeInvalidParams, "%s", e.Message)
 		out.Data = e.Data
-		return answer{err: out}
-	case e.Code == mcp.CodeURLElicitation && asks(q.Method) && canVisit(q.agent.Capabilities):
+		return response{err: out}
+	case e.Code == mcp.CodeURLElicitation && asks(q.Method) && suspend.CanOpenURL(q.agent.Capabilities):
 		if visits := readVisits(e.Data); len(visits) > 0 {
 			return g.inputRequired(q, state{Kind: stateAgain, Request: q.subject()}, visits)
 		}
 	}
-	return answer{err: e}
+	return response{err: e}
 }
 
 // visit is a URL that a person has to go to.
@@ -63,8 +64,8 @@ func readVisits(data []byte) []visit {
 	return out
 }
 
-// inputRequired sends a person to URLs in the way of the modern era.
-func (g *Gateway) inputRequired(q *request, st state, visits []visit) answer {
+// inputRequired sends a person to URLs in the way of the stateless protocol.
+func (g *Gateway) inputRequired(q *request, st state, visits []visit) response {
 	out := []byte(`{"resultType":"input_required","inputRequests":{`)
 	for i, v := range visits {
 		if i > 0 {
@@ -77,19 +78,19 @@ func (g *Gateway) inputRequired(q *request, st state, visits []visit) answer {
 		out = append(out, "}}"...)
 	}
 	out = append(out, `},"requestState":`...)
-	out = jsonx.AppendText(out, g.seal.seal(st, owner(q.agent), g.opt.ParkTime))
-	return answer{result: append(out, '}')}
+	out = jsonx.AppendText(out, g.seal.seal(st, owner(q.agent), g.opt.SuspendTime))
+	return response{result: append(out, '}')}
 }
 
-// explain puts an error into words for an agent of any era: a tool call ends with a
+// explain puts an error into words for a client of any protocol: a tool call ends with a
 // result that a model can act on, everything else with an error.
-func (g *Gateway) explain(ctx context.Context, end *endpoint, a surface.Agent, method string, err error) answer {
+func (g *Gateway) explain(ctx context.Context, end *endpoint, a surface.Agent, method string, err error) response {
 	var said *mcp.Error
 	if errors.As(err, &said) {
-		return answer{err: said}
+		return response{err: said}
 	}
 	if ctx.Err() != nil {
-		return answer{none: true}
+		return response{none: true}
 	}
 	p := g.views.Explain(err)
 	switch p.Kind {
@@ -97,7 +98,7 @@ func (g *Gateway) explain(ctx context.Context, end *endpoint, a surface.Agent, m
 		return failure(mcp.CodeInvalidParams, "%s", words(p))
 	case surface.KindLogin:
 		l, _ := g.beginLogin(ctx, end, a, p)
-		if l.URL != "" && a.Version >= mcp.V20251125 && !mcp.Stateless(a.Version) && canVisit(a.Capabilities) {
+		if l.URL != "" && a.Version >= mcp.V20251125 && !mcp.Stateless(a.Version) && suspend.CanOpenURL(a.Capabilities) {
 			return urlElicitation(p, l)
 		}
 		return g.needsLogin(method, p, l)
@@ -118,16 +119,16 @@ func words(p surface.Problem) string {
 }
 
 // problem is a text in the form that the method allows.
-func problem(method, text string) answer {
+func problem(method, text string) response {
 	if method != mcp.MethodToolsCall {
 		return failure(mcp.CodeInternal, "%s", text)
 	}
 	out := jsonx.AppendText([]byte(`{"content":[{"type":"text","text":`), text)
-	return answer{result: append(out, `}],"isError":true}`...)}
+	return response{result: append(out, `}],"isError":true}`...)}
 }
 
-// fit adds to a result of ours what the modern era wants.
-func fit(method string, a answer) answer {
+// fit adds to a result of ours what the stateless protocol wants.
+func fit(method string, a response) response {
 	if a.result == nil {
 		return a
 	}

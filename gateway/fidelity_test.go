@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -19,7 +20,7 @@ import (
 )
 
 // Definitions and results cross the gateway to the byte, and arguments do on their
-// way in, for agents and servers of either era.
+// way in, for agents and servers of either protocol.
 func TestFidelity(t *testing.T) {
 	for _, modern := range []bool{true, false} {
 		var mu sync.Mutex
@@ -112,17 +113,17 @@ func (m *memoryTokens) IDs(context.Context) ([]string, error) {
 	return slices.Collect(maps.Keys(m.all)), nil
 }
 
-// Two principals, a thousand interleaved calls each, in both eras, over shared
+// Two principals, a thousand interleaved calls each, of both protocols, over shared
 // servers: nobody sees a byte of the other's. Neither do their sessions, parked
 // calls or credentials serve the other, and no credential reaches a server.
 func TestPrincipalsAreApart(t *testing.T) {
 	old, oldFake := httpFake(t, "old", &fake.Options{Versions: versionsOf(false)})
 	now, nowFake := httpFake(t, "now", &fake.Options{Versions: versionsOf(true)})
-	tokens := gateway.NewTokens(&memoryTokens{})
+	tokens := authn.NewTokens(&memoryTokens{})
 	s := newStack(t, &gateway.Options{Auth: tokens}, old, now)
 	secret := map[string]string{}
 	for _, who := range []string{"alice", "bob"} {
-		text, _, err := tokens.Mint(t.Context(), gateway.Mint{Principal: who})
+		text, _, err := tokens.Mint(t.Context(), authn.Mint{Principal: who})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,16 +185,16 @@ func hammer(t *testing.T, a *agent, who, lane string) {
 // What belongs to one principal is nothing to another.
 func TestNothingWorksForOthers(t *testing.T) {
 	srv, _ := httpFake(t, "f", &fake.Options{Versions: versionsOf(false)})
-	tokens := gateway.NewTokens(&memoryTokens{})
+	tokens := authn.NewTokens(&memoryTokens{})
 	s := newStack(t, &gateway.Options{Auth: tokens}, srv)
-	mint := func(m gateway.Mint) string {
+	mint := func(m authn.Mint) string {
 		text, _, err := tokens.Mint(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return text
 	}
-	alice, bob := mint(gateway.Mint{Principal: "alice"}), mint(gateway.Mint{Principal: "bob"})
+	alice, bob := mint(authn.Mint{Principal: "alice"}), mint(authn.Mint{Principal: "bob"})
 	url := s.url + "/servers/f/mcp"
 
 	session := authorized(t, url, mcp.LatestLegacy, alice)
@@ -216,7 +217,7 @@ func TestNothingWorksForOthers(t *testing.T) {
 		t.Errorf("twice: %s", got.result)
 	}
 
-	narrow := authorized(t, url, mcp.Latest, mint(gateway.Mint{Tools: []string{"f/add"}}))
+	narrow := authorized(t, url, mcp.Latest, mint(authn.Mint{Tools: []string{"f/add"}}))
 	if got := narrow.do(long(t), mcp.MethodToolsCall, `{"name":"echo","arguments":{}}`, nil); got.err == nil && !strings.Contains(string(got.result), `"isError":true`) {
 		t.Errorf("out of scope: %s", got.result)
 	}

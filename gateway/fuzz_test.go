@@ -46,7 +46,7 @@ func FuzzPost(f *testing.F) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := httptest.NewRequestWithContext(ctx, "POST", "/mcp", strings.NewReader(body))
 		r.Host = "localhost"
-		r.Header = http.Header{"Content-Type": jsonType, wire.HeaderVersion: {v}, wire.HeaderMethod: {m}, wire.HeaderName: {n}, wire.HeaderSession: {s}}
+		r.Header = http.Header{"Content-Type": {"application/json"}, wire.HeaderVersion: {v}, wire.HeaderMethod: {m}, wire.HeaderName: {n}, wire.HeaderSession: {s}}
 		w := httptest.NewRecorder()
 		if strings.Contains(body, "listen") {
 			cancel() // it would stay open
@@ -63,29 +63,6 @@ func FuzzPost(f *testing.F) {
 		}
 		if s != "" {
 			send(t, h, "DELETE", "/mcp", "", wire.HeaderSession, s)
-		}
-	})
-}
-
-// Whatever Host and Origin say, only our own names pass.
-func FuzzGuard(f *testing.F) {
-	for _, s := range []string{"localhost", "127.0.0.1:80", "[::1]:1", "evil", "localhost.evil", "[::ffff:7f00:1]", "localhost:80@evil"} {
-		f.Add(s, "http://"+s)
-	}
-	g := newGuard(nil, nil)
-	f.Fuzz(func(t *testing.T, host, origin string) {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.Host = host
-		r.Header["Origin"] = []string{origin}
-		if status, _ := g.refuses(r); status != 0 {
-			return
-		}
-		name, _ := hostName(strings.ToLower(host))
-		if name != "localhost" && !strings.HasPrefix(name, "127.") && !strings.Contains(name, ":") {
-			t.Errorf("host %q passes", host)
-		}
-		if o := strings.ToLower(origin); o != "http://"+strings.ToLower(host) && o != "https://"+strings.ToLower(host) {
-			t.Errorf("origin %q passes for host %q", origin, host)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/usher-mcp/usher/gateway/authn"
 )
 
 // Whatever a browser can be made to send is turned away by its headers alone.
@@ -65,7 +67,7 @@ func TestGuard(t *testing.T) {
 		{"rebound name and its page", "evil.example.com:8080", []string{"Origin", "http://evil.example.com:8080"}, http.StatusMisdirectedRequest},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, path := range []string{"/mcp", "/direct/mcp", "/meta/mcp", "/servers/x/mcp", "/profiles/x/mcp", "/healthz", "/readyz", metadataPath, "/"} {
+			for _, path := range []string{"/mcp", "/direct/mcp", "/meta/mcp", "/servers/x/mcp", "/profiles/x/mcp", "/healthz", "/readyz", authn.MetadataPath, "/"} {
 				for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions} {
 					r := httptest.NewRequest(method, path, unread{t})
 					r.Host = tt.host

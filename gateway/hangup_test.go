@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -63,7 +64,7 @@ func ask(agent net.Conn, tool string) error {
 // with a token or without.
 func TestHangup(t *testing.T) {
 	auth := &fixed{}
-	auth.Store(&Identity{Principal: "ada", Credential: "x", Expires: time.Now().Add(time.Hour)})
+	auth.Store(&authn.Identity{Principal: "ada", Credential: "x", Expires: time.Now().Add(time.Hour)})
 	for _, opt := range []*Options{nil, {Auth: auth}} {
 		checkHangup(t, opt)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 )
 
-// An agent of the modern era that is killed in the middle of a call: the server
+// An agent of the stateless protocol that is killed in the middle of a call: the server
 // sees the cancel, whatever its own era and transport, and whether or not the agent
 // could have been asked something.
 func TestKilledAgentCancelsStdio(t *testing.T) {
@@ -241,7 +241,7 @@ func TestDeadBackendHarmsNobody(t *testing.T) {
 	}
 }
 
-// What the gateway refuses for want of room is told with 429, and what is under way
+// What the gateway refuses for want of room is told with 429, and what is in flight
 // goes on.
 func TestTooManyCalls(t *testing.T) {
 	release := make(chan struct{})

@@ -112,7 +112,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// An agent of the older era cancels with a notification; the server hears of it and
+// An agent of the legacy protocol cancels with a notification; the server hears of it and
 // the request ends without an answer.
 func TestLegacyCancel(t *testing.T) {
 	for _, versions := range [][]string{versionsOf(true), versionsOf(false)} {

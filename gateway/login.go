@@ -38,7 +38,7 @@ func loginMessage(p surface.Problem, l surface.Login) string {
 }
 
 // needsLogin tells an agent that can show no URL what a person has to do.
-func (g *Gateway) needsLogin(method string, p surface.Problem, l surface.Login) answer {
+func (g *Gateway) needsLogin(method string, p surface.Problem, l surface.Login) response {
 	switch {
 	case l.State == "done": // it needed nobody
 		return problem(method, fmt.Sprintf("%s. It has just logged in to %s by itself.\n\nMake the same call again.", strings.TrimRight(p.Text, ". "), p.Server))
@@ -62,14 +62,14 @@ func (g *Gateway) needsLogin(method string, p surface.Problem, l surface.Login) 
 }
 
 // urlElicitation is the way of revision 2025-11-25 to send a person to a URL.
-func urlElicitation(p surface.Problem, l surface.Login) answer {
+func urlElicitation(p surface.Problem, l surface.Login) response {
 	e := mcp.Errorf(mcp.CodeURLElicitation, "%s wants a login", p.Server)
 	e.Data = append(e.Data, `{"elicitations":[{"mode":"url","elicitationId":`...)
 	e.Data = jsonx.AppendText(e.Data, l.Handle)
 	e.Data = jsonx.AppendText(append(e.Data, `,"url":`...), l.URL)
 	e.Data = jsonx.AppendText(append(e.Data, `,"message":`...), loginMessage(p, l))
 	e.Data = append(e.Data, "}]}"...)
-	return answer{err: e}
+	return response{err: e}
 }
 
 // How long a retry waits for a person who has only just opened the page, and how
@@ -81,7 +81,7 @@ const (
 
 // afterLogin waits for the login that a call was held up by. True: the person does
 // not want to, so the call is over.
-func (g *Gateway) afterLogin(ctx context.Context, q *request, st state) (answer, bool) {
+func (g *Gateway) afterLogin(ctx context.Context, q *request, st state) (response, bool) {
 	action := ""
 	if v, ok := jsonx.Path(q.Params, "inputResponses", "login", "action"); ok {
 		action, _ = jsonx.Text(v)
@@ -95,8 +95,8 @@ func (g *Gateway) afterLogin(ctx context.Context, q *request, st state) (answer,
 		select {
 		case <-time.After(loginPoll):
 		case <-ctx.Done():
-			return answer{none: true}, true
+			return response{none: true}, true
 		}
 	}
-	return answer{}, false
+	return response{}, false
 }

@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
+	"github.com/usher-mcp/usher/gateway/internal/stream"
+	"github.com/usher-mcp/usher/gateway/internal/suspend"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
@@ -73,8 +76,8 @@ func TestQuestionsAreBounded(t *testing.T) {
 		if n := <-refused; n != asked-limit.CallQuestions {
 			t.Errorf("%d of %d were refused", n, asked)
 		}
-		if g.held.size() != 0 {
-			t.Errorf("%d bytes are still held", g.held.size())
+		if g.held.Size() != 0 {
+			t.Errorf("%d bytes are still held", g.held.Size())
 		}
 	})
 }
@@ -111,7 +114,7 @@ func TestQuestionBytesAreBounded(t *testing.T) {
 		g := New(curious(10, large, refused), nil)
 		defer g.Close()
 		first := result(t, callTool(t, g.Handler(), "x", ""))
-		if n := g.held.size(); n > limit.CallQuestionBytes || n == 0 {
+		if n := g.held.Size(); n > limit.CallQuestionBytes || n == 0 {
 			t.Errorf("%d bytes are held", n)
 		}
 		more, _ := answersTo(t, first)
@@ -146,7 +149,7 @@ func TestSuspendedCallEnds(t *testing.T) {
 		if d := time.Since(begun); d < limit.CallLifetime || d > limit.CallLifetime+9*time.Minute {
 			t.Errorf("it went on for %s", d)
 		}
-		if err := <-ended; !strings.Contains(err.Error(), errExpired.Error()) {
+		if err := <-ended; !strings.Contains(err.Error(), suspend.ErrExpired.Error()) {
 			t.Errorf("the server was told %v", err)
 		}
 	})
@@ -157,7 +160,7 @@ func TestSessionQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(&script{}, nil)
 		defer g.Close()
-		s := g.newSession(Identity{Principal: localPrincipal}, &endpoint{key: "/mcp", view: &script{}}, newBacklog(), []byte(`{"capabilities":{"roots":{}}}`))
+		s := g.newSession(authn.Identity{Principal: authn.LocalPrincipal}, &endpoint{key: "/mcp", view: &script{}}, stream.NewQueue(nil, ""), []byte(`{"capabilities":{"roots":{}}}`))
 		ctx, cancel := context.WithCancel(t.Context())
 		refused := make(chan *mcp.Error, 10*limit.SessionQuestions)
 		for range 10 * limit.SessionQuestions {
@@ -177,25 +180,4 @@ func TestSessionQuestionsAreBounded(t *testing.T) {
 			t.Errorf("%d are still held", len(s.asked))
 		}
 	})
-}
-
-// What is held for clients that are away is bounded, for all and for each principal.
-func TestHeldBytes(t *testing.T) {
-	h := heldBytes{max: limit.HeldBytes, share: limit.HeldBytesPerPrincipal}
-	if !h.take("a", limit.HeldBytesPerPrincipal) || h.take("a", 1) {
-		t.Error("the share of a principal is not kept")
-	}
-	if !h.take("b", limit.HeldBytes-limit.HeldBytesPerPrincipal) || h.take("c", 1) {
-		t.Error("the limit of all is not kept")
-	}
-	h.give("a", 1)
-	if !h.take("c", 1) || h.take("c", 1) {
-		t.Error("what was given back is not there")
-	}
-	h.give("c", 1)
-	h.give("a", limit.HeldBytesPerPrincipal-1)
-	h.give("b", limit.HeldBytes-limit.HeldBytesPerPrincipal)
-	if h.size() != 0 || len(h.of) != 0 {
-		t.Errorf("%d bytes, %v are left", h.size(), h.of)
-	}
 }

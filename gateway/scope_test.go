@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/usher-mcp/usher/gateway/authn"
+	"github.com/usher-mcp/usher/gateway/authn/authntest"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -35,19 +37,19 @@ func (n named) find(name string, known ...string) (surface.View, error) {
 func TestEndpointsOutsideTheScopeAreNotThere(t *testing.T) {
 	everything := []string{"/mcp", "/direct/mcp", "/meta/mcp", "/servers/crm/mcp", "/servers/crm@work/mcp", "/servers/wiki/mcp", "/profiles/small/mcp", "/profiles/large/mcp"}
 	for name, tt := range map[string]struct {
-		mint Mint
+		mint authn.Mint
 		see  []string
 	}{
-		"no scope":       {Mint{}, everything},
-		"tools anywhere": {Mint{Tools: []string{"read_*"}}, everything},
-		"a profile":      {Mint{Profiles: []string{"small"}}, []string{"/profiles/small/mcp"}},
+		"no scope":       {authn.Mint{}, everything},
+		"tools anywhere": {authn.Mint{Tools: []string{"read_*"}}, everything},
+		"a profile":      {authn.Mint{Profiles: []string{"small"}}, []string{"/profiles/small/mcp"}},
 		"a profile and another server": {
-			Mint{Profiles: []string{"small"}, Servers: []string{"crm"}}, []string{"/profiles/small/mcp"},
+			authn.Mint{Profiles: []string{"small"}, Servers: []string{"crm"}}, []string{"/profiles/small/mcp"},
 		},
-		"a profile that is not there": {Mint{Profiles: []string{"*"}}, nil},
+		"a profile that is not there": {authn.Mint{Profiles: []string{"*"}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+			tokens := authn.NewTokens(authntest.NewStore())
 			g := New(named{&script{}}, &Options{Auth: tokens})
 			defer g.Close()
 			text, token, err := tokens.Mint(t.Context(), tt.mint)
@@ -75,18 +77,18 @@ func TestEndpointsOutsideTheScopeAreNotThere(t *testing.T) {
 // not for other principals.
 func TestOperatorsOnly(t *testing.T) {
 	secret := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("crm")) })
-	tokens := NewTokens(&tokenMap{all: map[string][]byte{}})
+	tokens := authn.NewTokens(authntest.NewStore())
 	g := New(&script{}, &Options{Auth: tokens})
 	defer g.Close()
 	for name, tt := range map[string]struct {
-		mint Mint
+		mint authn.Mint
 		want int
 	}{
-		"no scope":          {Mint{}, http.StatusOK},
-		"servers":           {Mint{Servers: []string{"*"}}, http.StatusForbidden},
-		"tools":             {Mint{Tools: []string{"wiki/*"}}, http.StatusForbidden},
-		"profiles":          {Mint{Profiles: []string{"small"}}, http.StatusForbidden},
-		"another principal": {Mint{Principal: "ada"}, http.StatusForbidden},
+		"no scope":          {authn.Mint{}, http.StatusOK},
+		"servers":           {authn.Mint{Servers: []string{"*"}}, http.StatusForbidden},
+		"tools":             {authn.Mint{Tools: []string{"wiki/*"}}, http.StatusForbidden},
+		"profiles":          {authn.Mint{Profiles: []string{"small"}}, http.StatusForbidden},
+		"another principal": {authn.Mint{Principal: "ada"}, http.StatusForbidden},
 	} {
 		text, _, err := tokens.Mint(t.Context(), tt.mint)
 		if err != nil {

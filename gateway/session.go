@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
+	"github.com/usher-mcp/usher/gateway/internal/stream"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
@@ -15,20 +17,20 @@ import (
 	"github.com/usher-mcp/usher/surface"
 )
 
-// session is a conversation with an agent of the older era, on any transport.
+// session is a conversation with a client of the legacy protocol, on any transport.
 type session struct {
-	g       *Gateway
-	id      string
-	end     *endpoint
-	owner   Identity // who may use it
-	agent   surface.Agent
-	out     outlet          // for what belongs to no request
-	tracks  tracks          // of streams that may be taken up again
-	ctx     context.Context // ends with the session
-	cancel  context.CancelCauseFunc
-	old     bool // of the transport of 2024-11-05
-	inbox   inbox
-	verbose bool // the client says more about itself than is kept
+	g             *Gateway
+	id            string
+	end           *endpoint
+	owner         authn.Identity // who may use it
+	agent         surface.Agent
+	out           stream.Sender   // for what belongs to no request
+	tracks        stream.Replays  // of streams that may be taken up again
+	ctx           context.Context // ends with the session
+	cancel        context.CancelCauseFunc
+	sse           bool // of the transport of 2024-11-05
+	notifications notificationQueue
+	verbose       bool // the client says more about itself than is kept
 	// Guarded by sessions:
 	timer   *time.Timer // idle
 	greeted bool        // an old one has had its handshake
@@ -39,7 +41,7 @@ type session struct {
 	next  int64
 	ready bool
 	used  time.Time
-	busy  int // requests and streams under way
+	busy  int // requests and open streams
 	// expires is when the newest token that the session was used with ends, zero for
 	// never.
 	expires time.Time
@@ -49,10 +51,10 @@ type session struct {
 // client to come with a refreshed one. Its streams and calls have ended by then.
 const refreshGrace = 5 * time.Minute
 
-// legacyCall is one request of the agent that is under way.
+// legacyCall is one request of the agent in flight.
 type legacyCall struct {
 	cancel context.CancelCauseFunc
-	out    outlet
+	out    stream.Sender
 }
 
 var (
@@ -61,9 +63,9 @@ var (
 )
 
 // newSession makes a session from the params of initialize. It is not registered.
-func (g *Gateway) newSession(id Identity, e *endpoint, out outlet, params []byte) *session {
+func (g *Gateway) newSession(id authn.Identity, e *endpoint, out stream.Sender, params []byte) *session {
 	s := &session{
-		g: g, id: g.newSessionID(), end: e, owner: id, agent: id.agent(), out: out, expires: id.Expires,
+		g: g, id: g.newSessionID(), end: e, owner: id, agent: agentOf(id), out: out, expires: id.Expires,
 		calls: map[mcp.ID]*legacyCall{}, asked: map[int64]chan mcp.Message{}, used: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(g.life)
@@ -73,7 +75,7 @@ func (g *Gateway) newSession(id Identity, e *endpoint, out outlet, params []byte
 	if !mcp.Known(s.agent.Version) || mcp.Stateless(s.agent.Version) {
 		s.agent.Version = mcp.LatestLegacy
 	}
-	s.tracks.held, s.tracks.principal = &g.held, id.Principal
+	s.tracks.Init(&g.held, id.Principal)
 	s.agent.Capabilities = s.detail(params, "capabilities")
 	s.agent.ClientInfo = s.detail(params, "clientInfo")
 	s.agent.Ask = func(ctx context.Context, method string, params []byte) ([]byte, *mcp.Error) {
@@ -93,7 +95,7 @@ func (s *session) detail(params []byte, key string) []byte {
 }
 
 // initialize is the answer to the handshake.
-func (s *session) initialize(ctx context.Context) answer {
+func (s *session) initialize(ctx context.Context) response {
 	if s.verbose {
 		return failure(mcp.CodeInvalidParams, "capabilities or clientInfo is larger than %d bytes", limit.ClientDetailBytes)
 	}
@@ -107,7 +109,7 @@ func (s *session) initialize(ctx context.Context) answer {
 	if info.Instructions != "" {
 		out = jsonx.AppendText(append(out, `,"instructions":`...), info.Instructions)
 	}
-	return answer{result: append(out, '}')}
+	return response{result: append(out, '}')}
 }
 
 // begin counts something that keeps the session from being idle.
@@ -169,9 +171,9 @@ func (s *session) idleFor() time.Duration {
 // close ends the session and what was held for it.
 func (s *session) close(cause error) {
 	s.cancel(cause)
-	s.tracks.discard()
-	if b, ok := s.out.(*backlog); ok {
-		b.discard()
+	s.tracks.Discard()
+	if b, ok := s.out.(*stream.Queue); ok {
+		b.Discard()
 	}
 	s.end.view.Close(s.agent)
 }
@@ -206,7 +208,7 @@ func (s *session) cancelled(params []byte) {
 	}
 }
 
-// listen hears of changes for as long as the session lasts. In the older era nobody
+// listen hears of changes for as long as the session lasts. In the legacy protocol nobody
 // has to ask for them.
 func (s *session) listen() {
 	s.mu.Lock()
@@ -235,11 +237,11 @@ func (s *session) listen() {
 // and arrives before it.
 func (s *session) heard(m mcp.Message) {
 	if m.Method == mcp.MethodNotifyMessage || m.Method == mcp.MethodNotifyProgress {
-		if c := s.only(); c != nil && c.out.send(raw(m)) {
+		if c := s.only(); c != nil && c.out.Send(stream.Raw(m)) {
 			return
 		}
 	}
-	s.out.send(raw(m))
+	s.out.Send(stream.Raw(m))
 }
 
 func (s *session) only() *legacyCall {

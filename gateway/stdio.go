@@ -8,20 +8,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/gateway/authn"
+	"github.com/usher-mcp/usher/gateway/internal/lifetime"
+	"github.com/usher-mcp/usher/gateway/internal/stream"
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
 
-// ServeStdio serves one view over a pair of pipes, in both eras, until in ends or
-// ctx does; then what is under way is cancelled: whoever closed the pipe has left.
+// ServeStdio serves one view over a pair of pipes, of both protocols, until in ends or
+// ctx does; then what is in flight is cancelled: the client closed the pipe.
 // Requests run side by side. The error is nil when in ended in order.
 func (g *Gateway) ServeStdio(ctx context.Context, view surface.View, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	p := &pipe{
-		g: g, end: &endpoint{key: "stdio", view: view}, ctx: ctx, cancel: cancel, backlog: newBacklog(),
-		who: Identity{Principal: localPrincipal}, calls: map[mcp.ID]context.CancelCauseFunc{},
+	p := &stdioConn{
+		g: g, end: &endpoint{key: "stdio", view: view}, ctx: ctx, cancel: cancel, Queue: stream.NewQueue(nil, ""),
+		who: authn.Identity{Principal: authn.LocalPrincipal}, calls: map[mcp.ID]context.CancelCauseFunc{},
 	}
 	written := make(chan struct{})
 	go func() { // ends when all is written, or with out
@@ -42,30 +45,30 @@ func (g *Gateway) ServeStdio(ctx context.Context, view surface.View, in io.Reade
 	p.close()
 	select {
 	case <-written:
-	case <-time.After(writeTimeout): // an agent that does not read must not keep us
+	case <-time.After(stream.WriteTimeout): // an agent that does not read must not keep us
 	}
 	return err
 }
 
 // pipe is a conversation over stdio.
-type pipe struct {
-	g        *Gateway
-	end      *endpoint
-	who      Identity
-	counted  policy.Session // the calls of the agent, whatever protocol it speaks
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	wg       sync.WaitGroup
-	*backlog // what waits to be written
+type stdioConn struct {
+	g             *Gateway
+	end           *endpoint
+	who           authn.Identity
+	counted       policy.Session // the calls of the agent, whatever protocol it speaks
+	ctx           context.Context
+	cancel        context.CancelCauseFunc
+	wg            sync.WaitGroup
+	*stream.Queue // what waits to be written
 
 	mu      sync.Mutex                         // guards what follows
-	calls   map[mcp.ID]context.CancelCauseFunc // of the modern era
+	calls   map[mcp.ID]context.CancelCauseFunc // of the stateless protocol
 	session *session
 	closed  bool
 }
 
 // read takes messages until there are no more.
-func (p *pipe) read(lines *wire.Lines) error {
+func (p *stdioConn) read(lines *wire.Lines) error {
 	for {
 		line, err := lines.Next()
 		var tooLong *wire.TooLongError
@@ -85,7 +88,7 @@ func (p *pipe) read(lines *wire.Lines) error {
 	}
 }
 
-func (p *pipe) line(line []byte) {
+func (p *stdioConn) line(line []byte) {
 	m, err := mcp.Parse(line)
 	if errors.Is(err, mcp.ErrBatch) {
 		p.batch(line)
@@ -101,7 +104,7 @@ func (p *pipe) line(line []byte) {
 
 // batch takes a batch apart, which one revision has. The answers need not come
 // together.
-func (p *pipe) batch(line []byte) {
+func (p *stdioConn) batch(line []byte) {
 	messages, err := splitBatch(line)
 	s := p.legacy()
 	if err == nil && (s == nil || s.agent.Version != mcp.V20250326) {
@@ -117,12 +120,12 @@ func (p *pipe) batch(line []byte) {
 	}
 }
 
-func (p *pipe) message(m *mcp.Message) {
+func (p *stdioConn) message(m *mcp.Message) {
 	switch {
 	case m.Kind() == mcp.KindRequest && saysVersion(m):
-		p.modern(m)
+		p.stateless(m)
 	case m.Kind() == mcp.KindRequest:
-		p.older(m)
+		p.legacyRequest(m)
 	case m.Method == mcp.MethodNotifyCancel && p.cancelled(m):
 	default:
 		if s := p.legacy(); s != nil {
@@ -131,14 +134,14 @@ func (p *pipe) message(m *mcp.Message) {
 	}
 }
 
-func (p *pipe) legacy() *session {
+func (p *stdioConn) legacy() *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.session
 }
 
 // run does f for a request, if there is room.
-func (p *pipe) run(id mcp.ID, f func() answer) {
+func (p *stdioConn) run(id mcp.ID, f func() response) {
 	u := p.g.limits.call(p.who.Principal)
 	if u == nil {
 		p.g.count.limited.Add(1)
@@ -160,9 +163,9 @@ func (p *pipe) run(id mcp.ID, f func() answer) {
 }
 
 // modern serves a request that says its version.
-func (p *pipe) modern(m *mcp.Message) {
-	p.g.count.modern.Add(1)
-	q := &request{end: p.end, id: m.ID, Request: mcp.Request{Method: m.Method, Params: m.Params}, agent: p.who.agent(), out: p}
+func (p *stdioConn) stateless(m *mcp.Message) {
+	p.g.count.stateless.Add(1)
+	q := &request{end: p.end, id: m.ID, Request: mcp.Request{Method: m.Method, Params: m.Params}, agent: agentOf(p.who), out: p}
 	q.agent.Session = &p.counted
 	if bad := q.read(nil); bad != nil {
 		p.answer(appendError(nil, m.ID, bad))
@@ -180,20 +183,20 @@ func (p *pipe) modern(m *mcp.Message) {
 		p.answer(appendError(nil, m.ID, mcp.Errorf(mcp.CodeInvalidRequest, "the id %.60s is in use", m.ID.JSON())))
 		return
 	}
-	p.run(m.ID, func() answer {
+	p.run(m.ID, func() response {
 		defer cancel(nil)
-		a := p.g.serveModern(ctx, q)
+		a := p.g.serveStateless(ctx, q)
 		p.mu.Lock()
 		delete(p.calls, m.ID)
 		p.mu.Unlock()
 		if ctx.Err() != nil {
-			return answer{none: true}
+			return response{none: true}
 		}
 		return a
 	})
 }
 
-func (p *pipe) cancelled(m *mcp.Message) bool {
+func (p *stdioConn) cancelled(m *mcp.Message) bool {
 	id, ok := mcp.RawID(member(m.Params, "requestId"))
 	p.mu.Lock()
 	cancel := p.calls[id]
@@ -206,14 +209,14 @@ func (p *pipe) cancelled(m *mcp.Message) bool {
 }
 
 // older serves a request without a version: the handshake, or what comes after it.
-func (p *pipe) older(m *mcp.Message) {
+func (p *stdioConn) legacyRequest(m *mcp.Message) {
 	p.g.count.legacy.Add(1)
 	s := p.legacy()
 	switch {
 	case m.Method == mcp.MethodInitialize && s == nil:
 		p.initialize(m)
 	case s != nil:
-		p.run(m.ID, func() answer { return s.serve(m, p, lifetime{}) })
+		p.run(m.ID, func() response { return s.serve(m, p, lifetime.Lifetime{}) })
 	case m.Method == mcp.MethodPing:
 		p.answer(mcp.AppendResult(nil, m.ID, nil))
 	case m.Method == mcp.MethodDiscover:
@@ -225,28 +228,28 @@ func (p *pipe) older(m *mcp.Message) {
 
 // initialize begins the session. It is in place before the answer is, so nothing
 // that follows can come too early.
-func (p *pipe) initialize(m *mcp.Message) {
+func (p *stdioConn) initialize(m *mcp.Message) {
 	s := p.g.newSession(p.who, p.end, p, m.Params)
 	s.agent.Session = &p.counted
 	p.mu.Lock()
 	p.session = s
 	p.mu.Unlock()
-	p.run(m.ID, func() answer { return s.initialize(p.ctx) })
+	p.run(m.ID, func() response { return s.initialize(p.ctx) })
 }
 
 // answer sends what must not be lost.
-func (p *pipe) answer(message []byte) { p.put(message, true) }
+func (p *stdioConn) answer(message []byte) { p.Put(message, true) }
 
 // write carries what waits to the agent, until there is no more to come.
-func (p *pipe) write(out io.Writer) {
+func (p *stdioConn) write(out io.Writer) {
 	var buf []byte
 	for {
-		frames, open := p.backlog.take()
+		frames, open := p.Queue.Take()
 		if len(frames) == 0 {
 			if !open {
 				return
 			}
-			<-p.wake
+			<-p.Wake
 			continue
 		}
 		buf = buf[:0]
@@ -254,18 +257,18 @@ func (p *pipe) write(out io.Writer) {
 			buf = wire.AppendLine(buf, f)
 		}
 		if _, err := out.Write(buf); err != nil {
-			p.backlog.close()
+			p.Queue.Close()
 			p.cancel(fmt.Errorf("write to the agent: %w", err))
 			return
 		}
-		if cap(buf) > maxPooled {
+		if cap(buf) > stream.MaxPooled {
 			buf = nil
 		}
 	}
 }
 
-// close cancels what is under way and waits for its end.
-func (p *pipe) close() {
+// close cancels what is in flight and waits for its end.
+func (p *stdioConn) close() {
 	p.mu.Lock()
 	p.closed = true
 	s := p.session
@@ -275,5 +278,5 @@ func (p *pipe) close() {
 		s.close(errEnded)
 	}
 	p.wg.Wait()
-	p.backlog.close()
+	p.Queue.Close()
 }

@@ -15,7 +15,7 @@ import (
 
 // traced answers a request inside a span that hangs below the one the agent named in
 // `_meta`. Attribute names are those of OpenTelemetry's conventions for MCP.
-func (g *Gateway) traced(ctx context.Context, method string, p *mcp.Params, version string, serve func(context.Context) answer) answer {
+func (g *Gateway) traced(ctx context.Context, method string, p *mcp.Params, version string, serve func(context.Context) response) response {
 	ctx = propagation.TraceContext{}.Extract(ctx, &wire.TraceMeta{Meta: p.Meta})
 	ctx, span := g.opt.Tracer.Start(ctx, p.SpanName(method), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("mcp.method.name", method),

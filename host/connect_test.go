@@ -188,7 +188,7 @@ func crashing() *stage {
 func TestNoRestartsEjectAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := crashing()
-		h := s.open(t, nil, func(s *config.Server) { s.Supervision.RestartLimit() = config.NoRestarts })
+		h := s.open(t, nil, func(s *config.Server) { s.Supervision.MaxRestarts = config.NoRestarts })
 		var err error
 		for i := 0; i < 20 && !errors.Is(err, ErrEjected); i++ {
 			_, err = h.Do(t.Context(), keyA, callTool("x", nil))

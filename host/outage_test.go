@@ -215,7 +215,7 @@ func TestLogIsBounded(t *testing.T) {
 			return &double{}, nil
 		}}
 		h := s.open(t, &Options{Log: slog.New(slog.NewTextHandler(&out, nil))}, func(s *config.Server) {
-			s.KeepAlive, s.Supervision.RestartLimit() = 0, 10_000
+			s.KeepAlive, s.Supervision.MaxRestarts = 0, 10_000
 		})
 		for range 200 {
 			_, _ = h.Do(t.Context(), keyA, callTool("x", nil))

@@ -133,7 +133,7 @@ func TestOneBadServer(t *testing.T) {
 		t.Run(bad.name, func(t *testing.T) {
 			srv := badServer(t, bad.name, bad.sw, bad.http)
 			srv.Timeouts = config.Timeouts{Connect: 2 * time.Second, List: time.Second, Call: 300 * time.Millisecond}
-			srv.Supervision.CircuitThreshold, srv.Supervision.RestartLimit() = 1000, 1000
+			srv.Supervision.CircuitThreshold, srv.Supervision.MaxRestarts = 1000, 1000
 			h.Apply(t.Context(), withServer(h, srv))
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()

@@ -23,7 +23,7 @@ func TestReconnect(t *testing.T) {
 				return []byte(`{}`), nil
 			}}, nil
 		}}
-		h := s.open(t, nil, func(s *config.Server) { s.Supervision.RestartLimit() = 1000 })
+		h := s.open(t, nil, func(s *config.Server) { s.Supervision.MaxRestarts = 1000 })
 		bob, work, lane, alice := Key{Principal: "bob", Server: "a"}, Key{Principal: "bob", Server: "a", Account: "work"},
 			Key{Principal: "bob", Server: "a", Lane: "l"}, Key{Principal: "alice", Server: "a"}
 		call := func(k Key) error {

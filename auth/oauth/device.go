@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/retry"
 )
 
 const (
@@ -73,7 +75,7 @@ func (p *Provider) restrict(form url.Values, scopes []string) {
 
 // readDevice reads the answer of a device authorization endpoint.
 func readDevice(resp *http.Response, body []byte, secrets []string) (*DeviceAuthorization, error) {
-	te := &TokenError{Host: Clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	te := &TokenError{Host: Clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retry.After(resp.Header.Get("Retry-After"))}
 	fields, problem := readFields(resp.Header.Get("Content-Type"), body)
 	switch code := textField(fields, "error"); {
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:

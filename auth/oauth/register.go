@@ -14,6 +14,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/retry"
 )
 
 // Redirect is where the answer of a browser login comes back, and which class of
@@ -180,7 +181,7 @@ func RegistrationMethod(supported []string) string {
 
 // readRegistration reads the answer to a registration (RFC 7591).
 func readRegistration(resp *http.Response, body []byte, p *Provider, to Redirect) (*Registration, error) {
-	te := &TokenError{Host: Clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	te := &TokenError{Host: Clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retry.After(resp.Header.Get("Retry-After"))}
 	var got struct {
 		ClientID      string          `json:"client_id"`
 		ClientSecret  string          `json:"client_secret"`

@@ -36,7 +36,7 @@ type TokenResponse struct {
 // answer in odd ways: errors with status 200, numbers as strings, forms in place of
 // JSON, pages of HTML. Secrets lists what was sent and must not be repeated.
 func readTokenResponse(resp *http.Response, body []byte, secrets []string) (*TokenResponse, error) {
-	te := &TokenError{Host: Clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	te := &TokenError{Host: Clean(resp.Request.URL.Host, 100), Status: resp.StatusCode, RetryAfter: retry.After(resp.Header.Get("Retry-After"))}
 	status := resp.StatusCode
 	fields, problem := readFields(resp.Header.Get("Content-Type"), body)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/vault"
 	"github.com/usher-mcp/usher/vault/sqlstore"
 )
@@ -19,7 +19,7 @@ func TestDatabaseWriterMintsNoToken(t *testing.T) {
 	dir, opt := home(t, nil)
 	h := open(t, opt)
 	ctx := t.Context()
-	text, token, err := h.Tokens().Mint(ctx, gateway.Mint{Name: "narrow", Servers: []string{"one"}})
+	text, token, err := h.Tokens().Mint(ctx, authn.Mint{Name: "narrow", Servers: []string{"one"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestDatabaseWriterMintsNoToken(t *testing.T) {
 	}
 	for who, h := range map[string]*App{"running": h, "new": open(t, opt)} {
 		for what, text := range map[string]string{"a forged token": "usher_00112233aabbccdd_secret", "a changed token": text} {
-			if refused, ok := errors.AsType[*gateway.RefusedError](ask(h, text)); !ok || refused.Status != http.StatusUnauthorized {
+			if refused, ok := errors.AsType[*authn.RefusedError](ask(h, text)); !ok || refused.Status != http.StatusUnauthorized {
 				t.Errorf("%s process, %s: %v, want 401", who, what, refused)
 			}
 		}

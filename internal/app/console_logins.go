@@ -18,7 +18,7 @@ type manyLogins struct {
 }
 
 // Logins says how they stand.
-func (w *consoleWorld) Logins() console.Driver {
+func (w *consoleWorld) Logins() console.LoginDriver {
 	w.h.many.mu.Lock()
 	defer w.h.many.mu.Unlock()
 	if w.h.many.driver == nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -46,7 +46,7 @@ func TestGatewayNeedsDiscoveryHosts(t *testing.T) {
 			}
 			h, _ := agentHost(t, cfg, nil)
 			if tt.other {
-				if _, _, err := h.Tokens().Mint(t.Context(), gateway.Mint{Principal: "eve"}); err != nil {
+				if _, _, err := h.Tokens().Mint(t.Context(), authn.Mint{Principal: "eve"}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -16,7 +17,7 @@ func (h *App) Shared() bool { return h.shared }
 
 // Replica serves this host to agents as one of several behind the same address: peer
 // is where the others reach it. All of them use the same store and the same key.
-func (h *App) Replica(ctx context.Context, auth gateway.Authenticator, peer string) (*gateway.Gateway, error) {
+func (h *App) Replica(ctx context.Context, auth authn.Authenticator, peer string) (*gateway.Gateway, error) {
 	key, err := h.gatewayKey(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("share sessions with other gateways: %w", err)

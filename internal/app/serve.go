@@ -11,6 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -42,11 +43,11 @@ func profiles(cfg *config.Config) map[string]surface.Profile {
 
 // Gateway serves this host to agents. auth says who may come in: nil lets in
 // everybody on this machine. The caller closes it.
-func (h *App) Gateway(auth gateway.Authenticator) *gateway.Gateway {
+func (h *App) Gateway(auth authn.Authenticator) *gateway.Gateway {
 	return gateway.New(h.Surface(), h.gatewayOptions(auth))
 }
 
-func (h *App) gatewayOptions(auth gateway.Authenticator) *gateway.Options {
+func (h *App) gatewayOptions(auth authn.Authenticator) *gateway.Options {
 	s := h.Config().Usher.Gateway
 	hosts := s.AllowedHosts
 	if u, err := url.Parse(s.PublicURL); err == nil && u.Host != "" {
@@ -60,14 +61,14 @@ func (h *App) gatewayOptions(auth gateway.Authenticator) *gateway.Options {
 }
 
 // Tokens are the tokens with which agents come in.
-func (h *App) Tokens() *gateway.Tokens {
-	return gateway.NewTokens(tokenStore{h.store, cmp.Or(h.log, slog.New(slog.DiscardHandler))})
+func (h *App) Tokens() *authn.Tokens {
+	return authn.NewTokens(tokenStore{h.store, cmp.Or(h.log, slog.New(slog.DiscardHandler))})
 }
 
 // Authenticator makes what the settings say about authentication; nil means that clients
 // need none. Settings of gateway.auth that cannot be used are an error: their default
 // would be no authentication. The error may be a [DiscoveryError].
-func (h *App) Authenticator(s config.GatewayAuth, publicURL string) (gateway.Authenticator, error) {
+func (h *App) Authenticator(s config.GatewayAuth, publicURL string) (authn.Authenticator, error) {
 	if err := h.Config().Usher.Mistaken("gateway.auth"); err != nil {
 		return nil, fmt.Errorf("the authentication of the gateway is not known: %w", err)
 	}
@@ -83,15 +84,15 @@ func (h *App) Authenticator(s config.GatewayAuth, publicURL string) (gateway.Aut
 	case "token":
 		return h.Tokens(), nil
 	case "oidc":
-		opt := gateway.OAuthOptions{Issuer: s.Issuer, URL: publicURL, Scopes: s.Scopes, Client: &http.Client{Timeout: 10 * time.Second}}
+		opt := authn.OIDCOptions{Issuer: s.Issuer, URL: publicURL, Scopes: s.Scopes, Client: &http.Client{Timeout: 10 * time.Second}}
 		if s.Audience != "" {
 			opt.Audiences = []string{s.Audience}
 		}
-		byJWT, err := gateway.NewOAuth(opt)
+		byJWT, err := authn.NewOIDC(opt)
 		if err != nil {
 			return nil, err
 		}
-		return gateway.AnyOf{h.Tokens(), byJWT}, nil
+		return authn.AnyOf{h.Tokens(), byJWT}, nil
 	}
 	return nil, fmt.Errorf("unknown way to authenticate %q; use none, token or oidc", s.Mode)
 }

@@ -1,6 +1,8 @@
 package limit
 
-import "time"
+import (
+	"time"
+)
 
 // Limits on what a client of the gateway can send or hold open.
 const (
@@ -102,8 +104,8 @@ func clientRows() []Row {
 		{"CallQuestionBytes", "server", "unanswered questions of one call", CallQuestionBytes, "bytes", "further ones are answered with an error", "gateway.TestQuestionBytesAreBounded"},
 		{"CallLifetime", "server", "time that a suspended call may take in all", CallLifetime, "", "the call is cancelled", "gateway.TestSuspendedCallEnds"},
 		{"SessionQuestions", "server", "unanswered questions of servers in one session", SessionQuestions, "", "further ones are answered with an error", "gateway.TestSessionQuestionsAreBounded"},
-		{"HeldBytes", "server and client", "questions, queued messages and replay buffers of clients that do not read or are away", HeldBytes, "bytes", "further questions are answered with an error, other messages are dropped", "gateway.TestHeldBytes"},
-		{"HeldBytesPerPrincipal", "server and client", "of these, for one principal", HeldBytesPerPrincipal, "bytes", "as above", "gateway.TestHeldBytes"},
+		{"HeldBytes", "server and client", "questions, queued messages and replay buffers of clients that do not read or are away", HeldBytes, "bytes", "further questions are answered with an error, other messages are dropped", "gateway/internal/stream.TestHeldBytes"},
+		{"HeldBytesPerPrincipal", "server and client", "of these, for one principal", HeldBytesPerPrincipal, "bytes", "as above", "gateway/internal/stream.TestHeldBytes"},
 		{"RequestBytes", "client", "a request (default of maxBodyBytes)", RequestBytes, "bytes", "it is refused with HTTP 413", "gateway.TestBodies"},
 		{"BodyBytes", "client", "bodies above 64 KiB of all requests in flight", BodyBytes, "bytes", "further ones are refused with HTTP 429", "gateway.TestLargeBodiesAreBounded"},
 		{"BodyBytesPerPrincipal", "client", "of these, for one principal", BodyBytesPerPrincipal, "bytes", "as above", "gateway.TestLargeBodiesAreBounded"},
@@ -112,11 +114,11 @@ func clientRows() []Row {
 		{"Streams", "client", "open streams of a principal", Streams, "", "further ones are refused with HTTP 429", "gateway.TestStreamsAreBounded"},
 		{"Sessions", "client", "legacy sessions; a quarter for one principal", Sessions, "", "the longest idle session of the principal ends, or the new one is refused with HTTP 429", "gateway.TestSessionsAreBounded"},
 		{"SessionIdle", "client", "idle time of a legacy session (default of sessionIdle)", SessionIdle, "", "the session ends", "gateway.TestIdleSessionsEnd"},
-		{"SuspendedCalls", "server", "calls that wait for an answer of their client; a tenth for one principal", SuspendedCalls, "", "the question is answered with an error", "gateway.TestParkingIsBounded"},
-		{"SuspendedTime", "server", "time that a suspended call waits for one answer", SuspendedTime, "", "the call is cancelled", "gateway.TestParkedCallExpires"},
-		{"IssuerKeysInterval", "client", "time between two requests for an issuer's keys (tokens with an unknown key id)", IssuerKeysInterval, "", "the token is checked against the known keys", "gateway.TestForgedTokensFetchKeysSeldom"},
-		{"IssuerKeysBytes", "authorization server", "keys of an issuer", IssuerKeysBytes, "bytes", "the keys are not used", "gateway.TestLargeKeySetIsRefused"},
-		{"TokenBytes", "client", "a bearer token", TokenBytes, "bytes", "it is refused with HTTP 401", "gateway.TestLargeTokenIsRefused"},
+		{"SuspendedCalls", "server", "calls that wait for an answer of their client; a tenth for one principal", SuspendedCalls, "", "the question is answered with an error", "gateway.TestSuspendedCallsAreLimited"},
+		{"SuspendedTime", "server", "time that a suspended call waits for one answer", SuspendedTime, "", "the call is cancelled", "gateway.TestSuspendedCallExpires"},
+		{"IssuerKeysInterval", "client", "time between two requests for an issuer's keys (tokens with an unknown key id)", IssuerKeysInterval, "", "the token is checked against the known keys", "gateway/authn.TestForgedTokensFetchKeysSeldom"},
+		{"IssuerKeysBytes", "authorization server", "keys of an issuer", IssuerKeysBytes, "bytes", "the keys are not used", "gateway/authn.TestLargeKeySetIsRefused"},
+		{"TokenBytes", "client", "a bearer token", TokenBytes, "bytes", "it is refused with HTTP 401", "gateway/authn.TestLargeTokenIsRefused"},
 		{"Completions", "client", "long lists that the gateway remembers to have looked through", Completions, "", "all are dropped and looked through again", "gateway.TestCompletionsAreBounded"},
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -161,7 +161,7 @@ func mint(h *home, principal string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, _, err := host.Tokens().Mint(h.t.ctx, gateway.Mint{Principal: principal})
+	text, _, err := host.Tokens().Mint(h.t.ctx, authn.Mint{Principal: principal})
 	return text, errors.Join(err, host.Close())
 }
 

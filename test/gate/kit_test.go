@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/wire"
@@ -155,7 +155,7 @@ func newWorld(t testing.TB, callers []caller, versions ...string) *world {
 // mint makes the token of a caller, and spoils it where the caller's is not valid.
 func (w *world) mint(t testing.TB, c caller) {
 	t.Helper()
-	text, token, err := w.host.Tokens().Mint(t.Context(), gateway.Mint{Principal: c.principal, Servers: c.servers, Tools: c.tools, Profiles: c.profiles, TTL: c.ttl})
+	text, token, err := w.host.Tokens().Mint(t.Context(), authn.Mint{Principal: c.principal, Servers: c.servers, Tools: c.tools, Profiles: c.profiles, TTL: c.ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
@@ -42,7 +42,7 @@ type lab struct {
 	urls    map[string]string
 	tokens  map[string]minted // by client
 	dead    []string          // revoked tokens
-	minter  *gateway.Tokens
+	minter  *authn.Tokens
 
 	mu       sync.Mutex // guards finished
 	finished []policy.Finished
@@ -175,7 +175,7 @@ func (l *lab) logout(rt *rapid.T, a account) {
 }
 
 func (l *lab) mint(rt *rapid.T, c client) {
-	text, token, err := l.minter.Mint(rt.Context(), gateway.Mint{Principal: c.principal, Servers: c.servers, Tools: c.tools})
+	text, token, err := l.minter.Mint(rt.Context(), authn.Mint{Principal: c.principal, Servers: c.servers, Tools: c.tools})
 	must(rt, err)
 	l.tokens[c.name] = minted{text, token.ID}
 }

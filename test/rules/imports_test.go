@@ -14,7 +14,7 @@ type rule struct {
 
 // everywhere may be imported by any room.
 var everywhere = rule{
-	"None": {ours: []string{"internal/jsonx", "internal/wire", "mcp", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "internal/pattern", "internal/suggest", "internal/visible", "event", "internal/retry", "internal/task"}},
+	ours: []string{"internal/jsonx", "internal/wire", "mcp", "internal/ending", "internal/limit", "internal/address", "internal/lookalike", "internal/pattern", "internal/suggest", "internal/visible", "event", "internal/retry", "internal/task"},
 	theirs: []string{
 		"golang.org/x/sync",
 		"=go.opentelemetry.io/otel", // the API; its SDK lies below the same path
@@ -67,7 +67,7 @@ var rooms = map[string]rule{
 	"host":                    {ours: []string{"config", "upstream", "host/internal/supervise", "host/internal/deadline"}, theirs: []string{"github.com/cenkalti/backoff/v5"}},
 	"policy":                  {ours: []string{"config", "config/template", "host", "vault", "policy/budget", "policy/pins"}},
 	"surface":                 {ours: []string{"policy", "auth"}},
-	"gateway":                 {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
+	"gateway":                 {ours: []string{"surface", "policy", "auth", "gateway/authn"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
 	"console":                 {ours: []string{"surface", "auth", "auth/bulk"}},
 	"internal/retry":          {},
 	"auth/courier":            {ours: []string{"vault", "auth", "auth/bulk"}},
@@ -75,8 +75,22 @@ var rooms = map[string]rule{
 	"host/internal/deadline":  {ours: []string{"mcp"}},
 	"policy/budget":           {ours: []string{"config", "vault"}},
 	"policy/pins":             {ours: []string{"config", "vault"}},
+	"internal/ending":         {},
+	"internal/limit":          {},
+	"internal/person":         {},
+	"internal/address":        {},
+	"internal/lookalike":      {},
+	"event":                   {},
+	"gateway/authn":           {theirs: []string{"github.com/coreos/go-oidc/v3"}},
 
-	"gateway/internal/http1": {},
+	"gateway/authn/authntest":    {},
+	"gateway/internal/http1":     {},
+	"gateway/internal/lifetime":  {},
+	"gateway/internal/connlimit": {},
+	"gateway/internal/headers":   {},
+	"gateway/internal/guard":     {},
+	"gateway/internal/stream":    {ours: []string{"gateway/internal/lifetime"}},
+	"gateway/internal/suspend":   {ours: []string{"gateway/internal/lifetime", "gateway/internal/stream"}},
 	"cli": {ours: []string{"*"}, theirs: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/lmittmann/tint",
@@ -87,12 +101,13 @@ var rooms = map[string]rule{
 		"config", "config/edit", "config/template", "process", "upstream", "host", "policy", "surface", "gateway", "console",
 		"auth", "auth/bulk", "vault", "vault/audit", "vault/keys", "vault/sqlstore", "control", "internal/person",
 		"config", "process", "upstream", "host", "policy", "policy/budget", "policy/pins", "surface", "gateway", "console",
+		"config", "process", "upstream", "host", "policy", "surface", "gateway", "gateway/authn", "console",
 		"auth", "auth/bulk", "vault", "vault/sqlstore", "control", "internal/person",
 	}},
 	"usher":         {ours: []string{"*"}},
 	"internal/fake": {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 	"internal/torture": {ours: []string{
-		"internal/app", "config", "auth", "gateway", "host", "policy", "vault", "vault/keys", "vault/sqlstore", "internal/fake", "auth/oauth",
+		"internal/app", "config", "auth", "gateway", "host", "policy", "vault", "vault/keys", "vault/sqlstore", "internal/fake", "auth/oauth", "gateway/authn",
 	}},
 	"cmd/usher": {ours: []string{"cli", "process"}},
 	"bench":     {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
@@ -101,7 +116,7 @@ var rooms = map[string]rule{
 
 // inTests may be imported by test files of any room.
 var inTests = rule{
-	ours: []string{"internal/fake", "test/need", "vault/vaulttest", "vault/sqlstore", "vault/keys", "vault/audit"},
+	ours: []string{"internal/fake", "test/need", "vault/vaulttest", "vault/sqlstore", "vault/keys", "vault/audit", "gateway/authn/authntest"},
 	theirs: []string{
 		"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid",
 		"github.com/rogpeppe/go-internal", "github.com/modelcontextprotocol/go-sdk",

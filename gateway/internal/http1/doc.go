@@ -7,7 +7,7 @@
 // read of it. So what is wrong, rare or old is answered by net/http as ever, and what is
 // read here is only what both read in the same way.
 //
-// Why: net/http starts a goroutine for every request that waits for the agent to leave,
+// Why: net/http starts a goroutine permanentlyy request that waits for the agent to leave,
 // and ends it with the answer. Most calls are over before anybody could have left, and
 // two goroutines that wait for each other get into the way of others.
 //

@@ -129,7 +129,7 @@ func TestSameResponses(t *testing.T) {
 	}
 }
 
-// An agent may say that nothing will follow while its first request is under way, and
+// An agent may say that nothing will follow while its first request is in flight, and
 // be answered to all that it has sent.
 func TestSameForWhoeverHasSaidEverything(t *testing.T) {
 	h := func(w http.ResponseWriter, r *http.Request) {

@@ -29,7 +29,8 @@ func quietServer(h http.HandlerFunc) *http.Server {
 func serving(t *testing.T, s interface {
 	Serve(net.Listener) error
 	Close() error
-}) (addr string) {
+},
+) (addr string) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,7 +14,7 @@ type Server struct {
 	http    *http.Server
 	leaving atomic.Bool // no connection is kept any more
 	procs   int32
-	busy    atomic.Int32 // how many requests are under way
+	busy    atomic.Int32 // how many requests are in flight
 
 	mu    sync.Mutex // guards what follows
 	conns map[*conn]struct{}
@@ -43,7 +43,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.leave() {
 		if c.state.CompareAndSwap(idle, closed) {
-			_ = c.Close() // nothing is under way
+			_ = c.Close() // nothing is in flight
 		}
 	}
 	err := s.http.Shutdown(ctx)

@@ -77,7 +77,7 @@ func TestShutdownInTime(t *testing.T) {
 	})
 }
 
-// Closing ends requests under way.
+// Closing ends requests in flight.
 func TestClose(t *testing.T) {
 	bubble(t, sleepy, func(t *testing.T, l *pipes, s *Server) {
 		busy, half := l.agent(t), l.agent(t)

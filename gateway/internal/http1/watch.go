@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// lookAfter is how long a request is under way before somebody looks whether its agent
+// lookAfter is how long a request is in flight before somebody looks whether its agent
 // is still there.
 const lookAfter = 50 * time.Millisecond
 
-// begin says that x is under way. When its body is here, whole, a look may be taken.
+// begin says that x is in flight. When its body is here, whole, a look may be taken.
 func (c *conn) begin(x *exchange, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *conn) look() {
 	}
 }
 
-// leaves ends what is under way; it needs mu.
+// leaves ends what is in flight; it needs mu.
 func (c *conn) leaves() {
 	c.gone = true
 	if c.x != nil {
