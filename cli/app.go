@@ -26,8 +26,16 @@ type factory struct {
 	cfg       *config.Config
 	opened    *app.App
 	onHangup  atomic.Pointer[func()] // what SIGHUP does; nil: it ends the command
-	telling   *telemetry             // set before open by what serves over HTTP
-	serveLog  *slog.Logger           // set before open by what serves on standard output
+	observer  observer               // set before open by a command that serves over HTTP
+	serveLog  *slog.Logger           // set before open by a command that serves on standard output
+}
+
+// observer records what the opened app does, and sends the rest of it when the command
+// ends.
+type observer interface {
+	Observe(opt *app.Options)
+	StopMetrics() // while the app is still open
+	StopTraces()
 }
 
 // commands adds every command, in the order of the help text.
@@ -82,8 +90,8 @@ func (a *factory) open(ctx context.Context) (*app.App, error) {
 		Config: cfg, Load: a.loadOptions(), Log: a.logger(), Executable: a.io.Executable,
 		ClientVersion: Version().Number, Prompt: a.prompt(), Exits: a.io.exits, First: a.first,
 	}
-	if t := a.telling; t != nil {
-		opt.Log, opt.OnCall, opt.Tracer = t.log, t.metrics.onCall, t.tracer
+	if a.observer != nil {
+		a.observer.Observe(opt)
 	}
 	if a.serveLog != nil {
 		opt.Log = a.serveLog
@@ -100,14 +108,14 @@ func (a *factory) open(ctx context.Context) (*app.App, error) {
 }
 
 func (a *factory) close() {
-	if a.telling != nil {
-		a.telling.stopMetrics()
+	if a.observer != nil {
+		a.observer.StopMetrics()
 	}
 	if a.opened != nil {
 		_ = a.opened.Close() // the command's own outcome has been reported
 	}
-	if a.telling != nil {
-		a.telling.stopTraces(a.telling.log)
+	if a.observer != nil {
+		a.observer.StopTraces()
 	}
 }
 

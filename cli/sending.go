@@ -120,8 +120,8 @@ func (s *sending) start() {
 	s.wg.Go(func() { s.pusher.Run(ctx) })
 }
 
-// stopMetrics sends the last figures, while there is still a host to ask for them.
-func (s *sending) stopMetrics() {
+// StopMetrics sends the last figures, while there is still a host to ask for them.
+func (s *sending) StopMetrics() {
 	if s.cancel == nil {
 		return
 	}
@@ -137,8 +137,8 @@ func (s *sending) stopMetrics() {
 	s.pusher.Client.Close()
 }
 
-// stopTraces sends the spans that are left.
-func (s *sending) stopTraces(log *slog.Logger) {
+// flushTraces sends the spans that are left.
+func (s *sending) flushTraces(log *slog.Logger) {
 	if s.traces == nil {
 		return
 	}

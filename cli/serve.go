@@ -103,12 +103,14 @@ func (a *factory) serve(ctx context.Context, o serveOptions) error {
 	}
 	g := cfg.Usher.Gateway
 	a.warnOfPassword(o.store)
+	var t *telemetry
 	if g.HTTP == "" {
 		a.serveLog = a.servingLogger(cfg.Usher.Telemetry)
 	} else {
-		if a.telling, err = a.newTelemetry(ctx, cfg); err != nil {
+		if t, err = a.newTelemetry(ctx, cfg); err != nil {
 			return err
 		}
+		a.observer = t
 	}
 	h, err := a.open(ctx)
 	if err != nil {
@@ -125,7 +127,7 @@ func (a *factory) serve(ctx context.Context, o serveOptions) error {
 		if g.HTTP == "" {
 			return a.serveStdio(ctx, h, o)
 		}
-		return a.serveHTTP(ctx, h, o, g.HTTP, who, room)
+		return a.serveHTTP(ctx, h, o, g.HTTP, who, room, t)
 	})
 }
 
@@ -179,7 +181,7 @@ func chosenView(ctx context.Context, h *app.App, o serveOptions) (surface.View, 
 	return view, nil
 }
 
-func (a *factory) serveHTTP(ctx context.Context, h *app.App, o serveOptions, addr string, who gateway.Authenticator, room *room) error {
+func (a *factory) serveHTTP(ctx context.Context, h *app.App, o serveOptions, addr string, who gateway.Authenticator, room *room, t *telemetry) error {
 	l, err := listenHTTP(ctx, addr, who != nil)
 	if err != nil {
 		return err
@@ -189,9 +191,9 @@ func (a *factory) serveHTTP(ctx context.Context, h *app.App, o serveOptions, add
 		_ = l.Close() // nobody has been told of it yet
 		return err
 	}
-	a.telling.metrics.watch(h, g)
-	a.telling.start()
-	stop, err := a.serveTelemetry(ctx, h.Config().Usher.Telemetry.Listen, g)
+	t.metrics.watch(h, g)
+	t.start()
+	stop, err := a.serveTelemetry(ctx, h.Config().Usher.Telemetry.Listen, g, t.metrics)
 	if err != nil {
 		_ = l.Close() // nobody has been told of it yet
 		return err
@@ -199,7 +201,7 @@ func (a *factory) serveHTTP(ctx context.Context, h *app.App, o serveOptions, add
 	defer stop()
 	a.noteServing(l.Addr())
 	mux := gatewayMux(h, g)
-	mux.Handle("/metrics", g.Guard(g.Operators(a.telling.metrics.handler())))
+	mux.Handle("/metrics", g.Guard(g.Operators(t.metrics.handler())))
 	if !o.noConsole {
 		defer a.serveConsole(ctx, h, g, l.Addr(), mux)()
 	}

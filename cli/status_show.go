@@ -44,9 +44,11 @@ func colourOf(state string) string {
 	return "2"
 }
 
-// How wide the columns that could grow get on a terminal.
+// maxNameColumn bounds the column of server names on a terminal.
+const maxNameColumn = 28
+
+// How wide the other columns that could grow get on a terminal.
 const (
-	maxNameColumn = 28
 	maxAuthColumn = 24
 	minAuthColumn = 9
 	minNoteColumn = 24

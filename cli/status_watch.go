@@ -24,8 +24,10 @@ const (
 	backAgain   = "\x1b[?1049l"
 	topLeft     = "\x1b[H"
 	clearLine   = "\x1b[K"
-	clearBelow  = "\x1b[J"
 )
+
+// clearBelow clears the screen from the cursor on.
+const clearBelow = "\x1b[J"
 
 func newWatcher(a *factory, o statusOptions) *watcher {
 	w := &watcher{a: a, o: o, tty: a.io.OutTTY && !o.json, last: map[string]string{}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/gateway"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 // telemetry is what a serving usher tells about itself, beside what it answers.
@@ -19,6 +20,14 @@ type telemetry struct {
 	metrics  *metrics
 	*sending // what goes to a collector
 }
+
+// Observe has the opened app log, count and trace.
+func (t *telemetry) Observe(opt *app.Options) {
+	opt.Log, opt.OnCall, opt.Tracer = t.log, t.metrics.onCall, t.tracer
+}
+
+// StopTraces sends the spans that are left.
+func (t *telemetry) StopTraces() { t.flushTraces(t.log) }
 
 // newTelemetry reads the settings. Nothing is reached yet.
 func (a *factory) newTelemetry(ctx context.Context, cfg *config.Config) (*telemetry, error) {
@@ -40,7 +49,7 @@ func (a *factory) newTelemetry(ctx context.Context, cfg *config.Config) (*teleme
 }
 
 // serveTelemetry serves what operators ask for on an address of its own, until stop.
-func (a *factory) serveTelemetry(ctx context.Context, addr string, g *gateway.Gateway) (stop func(), err error) {
+func (a *factory) serveTelemetry(ctx context.Context, addr string, g *gateway.Gateway, m *metrics) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -49,7 +58,7 @@ func (a *factory) serveTelemetry(ctx context.Context, addr string, g *gateway.Ga
 		return nil, withHint(err, "choose another address with --metrics")
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", a.telling.metrics.handler())
+	mux.Handle("/metrics", m.handler())
 	mux.Handle("/", g.Health())
 	srv := g.NewServer(mux)
 	done := make(chan struct{})
