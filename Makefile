@@ -8,7 +8,7 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X github.com/usher-mcp/usher/cli.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/usher-mcp/usher/cli/cmdutil.version=$(VERSION)
 PKGS    ?= ./...
 
 .PHONY: help build setup test proof demo bench microbench docs man lint lint-quick fmt conformance fuzz clean
@@ -16,9 +16,9 @@ PKGS    ?= ./...
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-build: ## one static binary: bin/usher
+build: ## static binaries: bin/usher, and bin/usher-torture, which tests it
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/usher ./cmd/usher
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/usher ./cmd/usher-torture
 
 demo: build ## build, then show usher at work on its own fake servers
 	@bin/usher demo

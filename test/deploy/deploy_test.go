@@ -170,7 +170,7 @@ func TestMetricsExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	exposed := map[string]bool{}
-	for _, m := range regexp.MustCompile(`"(usher_[a-z_]+)"`).FindAllStringSubmatch(read(t, "cli", "metrics.go"), -1) {
+	for _, m := range regexp.MustCompile(`"(usher_[a-z_]+)"`).FindAllStringSubmatch(read(t, "cli", "serve", "metrics.go"), -1) {
 		exposed[m[1]] = true
 	}
 	used := map[string]bool{}
