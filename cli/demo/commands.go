@@ -9,6 +9,6 @@ import (
 // Commands returns the commands of this package.
 func Commands(f *cmdutil.Factory) []*cobra.Command {
 	return []*cobra.Command{
-		newCmdDemo(f), newCmdFake(),
+		newCmdDemo(f, nil), newCmdFake(),
 	}
 }

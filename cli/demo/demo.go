@@ -21,10 +21,16 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 )
 
-type demoOptions struct{ auto, stay bool }
+type demoOptions struct {
+	f          *cmdutil.Factory
+	auto, stay bool
+}
 
-func newCmdDemo(f *cmdutil.Factory) *cobra.Command {
-	var o demoOptions
+func newCmdDemo(f *cmdutil.Factory, runF func(context.Context, *demoOptions) error) *cobra.Command {
+	o := &demoOptions{f: f}
+	if runF == nil {
+		runF = demoRun
+	}
 	c := &cobra.Command{
 		Use: "demo", Short: "See usher at work on a small world of its own", GroupID: "use", Args: cmdutil.ExactArgs(0),
 		Long: `Start a small world in this process: six servers, two of them programs and four
@@ -37,7 +43,7 @@ Ctrl-C. Elsewhere the demo consents by itself and ends.`,
 		Example: `  usher demo
   usher demo --auto                 no browser: the demo consents by itself
   usher demo --auto --stay          and leaves the console open until a signal`,
-		RunE: func(c *cobra.Command, _ []string) error { return demoRun(c.Context(), f, o) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	c.Flags().BoolVar(&o.auto, "auto", false, "consent to the logins by itself")
 	c.Flags().BoolVar(&o.stay, "stay", false, "leave the console open at the end, also without a terminal")
@@ -58,7 +64,8 @@ func newCmdFake() *cobra.Command {
 }
 
 // demoRun tells the story of the demo, one part after the other.
-func demoRun(ctx context.Context, f *cmdutil.Factory, o demoOptions) error {
+func demoRun(ctx context.Context, o *demoOptions) error {
+	f := o.f
 	person := f.IO.InTTY && f.IO.OutTTY
 	o.auto = o.auto || !person || !cmdutil.HasBrowser(f)
 	w, err := newDemoWorld(ctx, f)
@@ -70,7 +77,7 @@ func demoRun(ctx context.Context, f *cmdutil.Factory, o demoOptions) error {
 	s.say("usher demo: a small world on this machine, nothing leaves it")
 	s.say("  6 servers   2 stdio, 4 HTTP (3 want a login, at 2 authorization servers)")
 	s.say("  console     %s   (a link that works once)", w.console.Link())
-	for _, part := range []func(context.Context, demoOptions) error{s.logIn, s.callEach, s.breakOne, s.changeOne, s.status} {
+	for _, part := range []func(context.Context, *demoOptions) error{s.logIn, s.callEach, s.breakOne, s.changeOne, s.status} {
 		if err := part(ctx, o); err != nil {
 			if ctx.Err() != nil {
 				return nil // Ctrl-C is how one leaves
@@ -122,7 +129,7 @@ func (s *demoStory) row(good bool, what, words string, began time.Time) {
 }
 
 // logIn logs in everywhere: by the hand of a person, or by itself.
-func (s *demoStory) logIn(ctx context.Context, o demoOptions) error {
+func (s *demoStory) logIn(ctx context.Context, o *demoOptions) error {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Minute)
 	defer stop()
 	d, err := s.w.console.Connect()
@@ -213,7 +220,7 @@ func demoCalls() []demoCall {
 	}
 }
 
-func (s *demoStory) callEach(ctx context.Context, _ demoOptions) error {
+func (s *demoStory) callEach(ctx context.Context, _ *demoOptions) error {
 	s.say("\ncalling one tool on each")
 	for _, c := range demoCalls() {
 		began := time.Now()
@@ -241,7 +248,7 @@ func (w *demoWorld) call(ctx context.Context, c demoCall) (string, error) {
 }
 
 // breakOne shows what a crash in the middle of a call means, and that it passes.
-func (s *demoStory) breakOne(ctx context.Context, _ demoOptions) error {
+func (s *demoStory) breakOne(ctx context.Context, _ *demoOptions) error {
 	s.say("\nbreaking flaky on purpose: it exits in the middle of a call")
 	_, err := s.w.call(ctx, demoCall{"flaky", "pay", `{"id":"7","break":true}`})
 	if !errors.Is(err, host.ErrOutcomeUnknown) {
@@ -261,7 +268,7 @@ func (s *demoStory) breakOne(ctx context.Context, _ demoOptions) error {
 }
 
 // changeOne shows what happens to a tool that changes after it was trusted.
-func (s *demoStory) changeOne(ctx context.Context, _ demoOptions) error {
+func (s *demoStory) changeOne(ctx context.Context, _ *demoOptions) error {
 	s.say("\ntickets changes what its tool close says it does")
 	s.w.tickets.SetTools(fake.DemoChanged())
 	if err := s.w.host.Reload(ctx, "tickets"); err != nil {
@@ -279,7 +286,7 @@ func (s *demoStory) changeOne(ctx context.Context, _ demoOptions) error {
 }
 
 // status shows the table of usher status.
-func (s *demoStory) status(context.Context, demoOptions) error {
+func (s *demoStory) status(context.Context, *demoOptions) error {
 	s.say("\nusher status")
 	b := inspect.MergeBoard(host.Status{}, []app.Report{s.w.host.Report()})
 	b.AddConfigured(s.w.host.Config(), func(config.Server) string { return "" })

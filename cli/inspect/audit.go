@@ -31,7 +31,7 @@ then says. "audit": {"enabled": false} under "usher" switches it off.`,
   usher audit export --since 24h > yesterday.ndjson`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCmdAuditTail(f), newCmdAuditVerify(f), newCmdAuditExport(f))
+	c.AddCommand(newCmdAuditTail(f, nil), newCmdAuditVerify(f), newCmdAuditExport(f))
 	return c
 }
 
@@ -55,17 +55,21 @@ func (f *auditFilter) wants(x *vault.Act) bool {
 }
 
 type auditTailOptions struct {
+	f *cmdutil.Factory
 	auditFilter
 	lines        int
 	follow, json bool
 }
 
-func newCmdAuditTail(f *cmdutil.Factory) *cobra.Command {
-	var o auditTailOptions
+func newCmdAuditTail(f *cmdutil.Factory, runF func(context.Context, *auditTailOptions) error) *cobra.Command {
+	o := &auditTailOptions{f: f}
+	if runF == nil {
+		runF = auditTailRun
+	}
 	c := &cobra.Command{
 		Use: "tail", Short: "Show the newest calls", Args: cmdutil.ExactArgs(0),
 		Example: "  usher audit tail\n  usher audit tail --follow --server github\n  usher audit tail -n 100 --outcome denied --json",
-		RunE:    func(c *cobra.Command, _ []string) error { return auditTailRun(c.Context(), f, o) },
+		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	o.flags(c, f)
 	c.Flags().IntVarP(&o.lines, "lines", "n", 20, "how many")
@@ -74,7 +78,8 @@ func newCmdAuditTail(f *cmdutil.Factory) *cobra.Command {
 	return c
 }
 
-func auditTailRun(ctx context.Context, f *cmdutil.Factory, o auditTailOptions) error {
+func auditTailRun(ctx context.Context, o *auditTailOptions) error {
+	f := o.f
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
@@ -107,7 +112,7 @@ func auditTailRun(ctx context.Context, f *cmdutil.Factory, o auditTailOptions) e
 }
 
 // lastActs are the newest acts that fit, and the number of the entry they end with.
-func lastActs(ctx context.Context, h *app.App, o auditTailOptions) (acts []vault.Act, after int64, err error) {
+func lastActs(ctx context.Context, h *app.App, o *auditTailOptions) (acts []vault.Act, after int64, err error) {
 	var blocks []vault.Block
 	if o.auditFilter == (auditFilter{}) {
 		blocks, err = h.LastAudit(ctx, o.lines)

@@ -9,6 +9,6 @@ import (
 // Commands returns the commands of this package.
 func Commands(f *cmdutil.Factory) []*cobra.Command {
 	return []*cobra.Command{
-		newCmdSurface(f), newCmdStatus(f), newCmdDoctor(f), newCmdAudit(f), newCmdPins(f),
+		newCmdSurface(f), newCmdStatus(f, nil), newCmdDoctor(f, nil), newCmdAudit(f), newCmdPins(f, nil),
 	}
 }

@@ -15,13 +15,17 @@ import (
 )
 
 type doctorOptions struct {
+	f       *cmdutil.Factory
 	names   []string
 	timeout time.Duration
 	json    bool
 }
 
-func newCmdDoctor(f *cmdutil.Factory) *cobra.Command {
-	var o doctorOptions
+func newCmdDoctor(f *cmdutil.Factory, runF func(context.Context, *doctorOptions) error) *cobra.Command {
+	o := &doctorOptions{f: f}
+	if runF == nil {
+		runF = doctorRun
+	}
 	c := &cobra.Command{
 		Use: "doctor [NAME…]", Short: "Find out what is wrong, and what to do", GroupID: "run", Args: cmdutil.RangeArgs(0, -1),
 		Long: `Walk through everything a server needs, in order: its definition, your approval,
@@ -36,7 +40,7 @@ needed.`,
 		ValidArgsFunction: cmdutil.CompleteServers(f, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.names = args
-			return doctorRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long each server may take; 0 leaves it to its own timeouts")
@@ -75,7 +79,8 @@ func (d *diagnosis) has(status string) bool {
 	return slices.ContainsFunc(d.Checks, func(c check) bool { return c.Status == status })
 }
 
-func doctorRun(ctx context.Context, f *cmdutil.Factory, o doctorOptions) error {
+func doctorRun(ctx context.Context, o *doctorOptions) error {
+	f := o.f
 	if o.timeout < 0 {
 		return cmdutil.Usagef("write it like 10s", "--timeout must not be negative")
 	}

@@ -16,6 +16,7 @@ import (
 )
 
 type pinsOptions struct {
+	f       *cmdutil.Factory
 	targets []string // SERVER or SERVER/TOOL
 	all     bool
 	hash    string
@@ -24,8 +25,11 @@ type pinsOptions struct {
 	strict  bool
 }
 
-func newCmdPins(f *cmdutil.Factory) *cobra.Command {
-	var o pinsOptions
+func newCmdPins(f *cmdutil.Factory, runF func(context.Context, *pinsOptions) error) *cobra.Command {
+	o := &pinsOptions{f: f}
+	if runF == nil {
+		runF = pinsList
+	}
 	c := &cobra.Command{
 		Use: "pins", Short: "Show which tools changed since they were first seen", GroupID: "run", Args: cmdutil.ExactArgs(0),
 		Long: `A tool is pinned when it is first seen: its name, texts, schemas and annotations.
@@ -37,11 +41,11 @@ cannot turn a tool you trust into another one. What is shown needs no connection
   usher pins accept github/search_issues
   usher pins lock                write mcp.lock beside the project's file
   usher pins verify              compare with it; exit code 11 when something differs`,
-		RunE: func(c *cobra.Command, _ []string) error { return pinsList(c.Context(), f, o) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	c.Flags().BoolVar(&o.all, "all", false, "show the unchanged ones too")
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON, always of all tools")
-	c.AddCommand(newCmdPinsDiff(f), newCmdPinsAccept(f), newCmdPinsLock(f), newCmdPinsVerify(f))
+	c.AddCommand(newCmdPinsDiff(f, nil), newCmdPinsAccept(f, nil), newCmdPinsLock(f, nil), newCmdPinsVerify(f, nil))
 	return c
 }
 
@@ -55,7 +59,8 @@ func known(ctx context.Context, f *cmdutil.Factory) (*app.App, []app.KnownServer
 	return h, known, err
 }
 
-func pinsList(ctx context.Context, f *cmdutil.Factory, o pinsOptions) error {
+func pinsList(ctx context.Context, o *pinsOptions) error {
+	f := o.f
 	h, _, err := known(ctx, f)
 	if err != nil {
 		return err
@@ -129,8 +134,11 @@ func pinsJSON(pins []policy.Pinned) any {
 	return map[string]any{"pins": out}
 }
 
-func newCmdPinsAccept(f *cmdutil.Factory) *cobra.Command {
-	var o pinsOptions
+func newCmdPinsAccept(f *cmdutil.Factory, runF func(context.Context, *pinsOptions) error) *cobra.Command {
+	o := &pinsOptions{f: f}
+	if runF == nil {
+		runF = pinsAcceptRun
+	}
 	c := &cobra.Command{
 		Use: "accept SERVER[/TOOL]…", Short: "Take changed tools as they are now", Args: cmdutil.RangeArgs(0, -1),
 		Long: `Take the changed definitions as the new pins. Running ushers let the tools pass
@@ -142,7 +150,7 @@ usher pins diff --json shows: a server may change it again while you read.`,
 		ValidArgsFunction: cmdutil.CompleteServers(f, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.targets = args
-			return pinsAcceptRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().BoolVar(&o.all, "all", false, "all changes of all servers")
@@ -150,7 +158,8 @@ usher pins diff --json shows: a server may change it again while you read.`,
 	return c
 }
 
-func pinsAcceptRun(ctx context.Context, f *cmdutil.Factory, o pinsOptions) error {
+func pinsAcceptRun(ctx context.Context, o *pinsOptions) error {
+	f := o.f
 	switch {
 	case o.all == (len(o.targets) > 0):
 		return cmdutil.Usagef("usher pins accept SERVER[/TOOL], or usher pins accept --all", "name what to accept, or say --all")

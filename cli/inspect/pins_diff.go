@@ -14,8 +14,11 @@ import (
 	"github.com/usher-mcp/usher/policy"
 )
 
-func newCmdPinsDiff(f *cmdutil.Factory) *cobra.Command {
-	var o pinsOptions
+func newCmdPinsDiff(f *cmdutil.Factory, runF func(context.Context, *pinsOptions) error) *cobra.Command {
+	o := &pinsOptions{f: f}
+	if runF == nil {
+		runF = pinsDiffRun
+	}
 	c := &cobra.Command{
 		Use: "diff [SERVER[/TOOL]…]", Short: "Show how tools differ from their pins", Args: cmdutil.RangeArgs(0, -1),
 		Long: `Show how changed tools differ from what was pinned, of all servers when none is
@@ -25,14 +28,15 @@ named. Characters that would not show are written as escapes.`,
 		ValidArgsFunction: cmdutil.CompleteServers(f, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.targets = args
-			return pinsDiffRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c
 }
 
-func pinsDiffRun(ctx context.Context, f *cmdutil.Factory, o pinsOptions) error {
+func pinsDiffRun(ctx context.Context, o *pinsOptions) error {
+	f := o.f
 	h, _, err := known(ctx, f)
 	if err != nil {
 		return err

@@ -17,8 +17,11 @@ import (
 	"github.com/usher-mcp/usher/policy"
 )
 
-func newCmdPinsLock(f *cmdutil.Factory) *cobra.Command {
-	var o pinsOptions
+func newCmdPinsLock(f *cmdutil.Factory, runF func(context.Context, *pinsOptions) error) *cobra.Command {
+	o := &pinsOptions{f: f}
+	if runF == nil {
+		runF = pinsLockRun
+	}
 	c := &cobra.Command{
 		Use: "lock [FILE]", Short: "Write the pins to a file that can be committed", Args: cmdutil.RangeArgs(0, 1),
 		Long: `Write the pins of the project's servers to mcp.lock beside the project's file, or
@@ -28,14 +31,17 @@ can compare with it: usher pins verify.`,
 			if len(args) == 1 {
 				o.file = args[0]
 			}
-			return pinsLockRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	return c
 }
 
-func newCmdPinsVerify(f *cmdutil.Factory) *cobra.Command {
-	var o pinsOptions
+func newCmdPinsVerify(f *cmdutil.Factory, runF func(context.Context, *pinsOptions) error) *cobra.Command {
+	o := &pinsOptions{f: f}
+	if runF == nil {
+		runF = pinsVerifyRun
+	}
 	c := &cobra.Command{
 		Use: "verify [FILE]", Short: "Compare known tools with a lock file, without a connection", Args: cmdutil.RangeArgs(0, 1),
 		Long: `Compare the tools as last listed with mcp.lock beside the project's file, or with
@@ -48,7 +54,7 @@ Exit codes: 0 all is as locked, 11 something differs, 1 it could not be compared
 			if len(args) == 1 {
 				o.file = args[0]
 			}
-			return pinsVerifyRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().BoolVar(&o.strict, "strict", false, "a server that was never listed counts as a difference")
@@ -80,7 +86,8 @@ func lockedServers(cfg *config.Config) []string {
 	return out
 }
 
-func pinsLockRun(ctx context.Context, f *cmdutil.Factory, o pinsOptions) error {
+func pinsLockRun(ctx context.Context, o *pinsOptions) error {
+	f := o.f
 	h, _, err := known(ctx, f)
 	if err != nil {
 		return err
@@ -117,7 +124,8 @@ func pinsLockRun(ctx context.Context, f *cmdutil.Factory, o pinsOptions) error {
 	return nil
 }
 
-func pinsVerifyRun(ctx context.Context, f *cmdutil.Factory, o pinsOptions) error {
+func pinsVerifyRun(ctx context.Context, o *pinsOptions) error {
+	f := o.f
 	h, known, err := known(ctx, f)
 	if err != nil {
 		return err

@@ -16,13 +16,17 @@ import (
 )
 
 type statusOptions struct {
+	f     *cmdutil.Factory
 	name  string
 	watch bool
 	json  bool
 }
 
-func newCmdStatus(f *cmdutil.Factory) *cobra.Command {
-	var o statusOptions
+func newCmdStatus(f *cmdutil.Factory, runF func(context.Context, *statusOptions) error) *cobra.Command {
+	o := &statusOptions{f: f}
+	if runF == nil {
+		runF = statusRun
+	}
 	c := &cobra.Command{
 		Use: "status [NAME]", Short: "Show how every server is", GroupID: "run", Args: cmdutil.RangeArgs(0, 1),
 		Long: `Show every configured server and how it is in the ushers that run now. Nothing is
@@ -40,7 +44,7 @@ held (usher approve NAME), disabled, broken (usher list).`,
 			if len(args) == 1 {
 				o.name = args[0]
 			}
-			return statusRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	flags := c.Flags()
@@ -49,7 +53,8 @@ held (usher approve NAME), disabled, broken (usher list).`,
 	return c
 }
 
-func statusRun(ctx context.Context, f *cmdutil.Factory, o statusOptions) error {
+func statusRun(ctx context.Context, o *statusOptions) error {
+	f := o.f
 	h, err := f.Open(ctx)
 	if errors.Is(err, vault.ErrUnavailable) {
 		return statusWithoutStore(ctx, f, o, err)
@@ -69,7 +74,7 @@ func statusRun(ctx context.Context, f *cmdutil.Factory, o statusOptions) error {
 
 // statusWithoutStore shows what running ushers say: they go on while the store is
 // away, and only they know.
-func statusWithoutStore(ctx context.Context, f *cmdutil.Factory, o statusOptions, away error) error {
+func statusWithoutStore(ctx context.Context, f *cmdutil.Factory, o *statusOptions, away error) error {
 	peers, err := cmdutil.Running(ctx, f, 0)
 	if err != nil || len(peers) == 0 || o.watch {
 		return away
@@ -170,7 +175,7 @@ func noSuchAccount(f *cmdutil.Factory, h *app.App, name string) error {
 
 // watchStatus shows the board again and again until ctx ends. It runs on the
 // caller's clock.
-func watchStatus(ctx context.Context, f *cmdutil.Factory, o statusOptions, every time.Duration, look func() (statusBoard, error)) error {
+func watchStatus(ctx context.Context, f *cmdutil.Factory, o *statusOptions, every time.Duration, look func() (statusBoard, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	w := newWatcher(f, o)

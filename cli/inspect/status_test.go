@@ -212,7 +212,7 @@ func TestMergeBudgets(t *testing.T) {
 // TestWatchStatus wants one page a second on a terminal, and elsewhere a line when
 // something is different.
 func TestWatchStatus(t *testing.T) {
-	watch := func(t *testing.T, tty bool, o statusOptions) string {
+	watch := func(t *testing.T, tty bool, o *statusOptions) string {
 		var out bytes.Buffer
 		synctest.Test(t, func(t *testing.T) {
 			f := &cmdutil.Factory{IO: cmdutil.IO{Out: &out, Err: &out, OutTTY: tty, Width: 80, System: config.System{LookupEnv: func(string) (string, bool) { return "1", true }}}}
@@ -236,15 +236,15 @@ func TestWatchStatus(t *testing.T) {
 		})
 		return out.String()
 	}
-	got := watch(t, false, statusOptions{})
+	got := watch(t, false, &statusOptions{})
 	want := "00:00:00  math  connected\n00:00:00  sick  connecting\n00:00:02  sick  failed  no luck\n00:00:03  sick  gone\n"
 	if diff := cmp.Diff(want, shiftClock(got)); diff != "" {
 		t.Errorf("changes (-want +got)\n%s", diff)
 	}
-	if n := strings.Count(watch(t, false, statusOptions{json: true}), "\n"); n != 3 {
+	if n := strings.Count(watch(t, false, &statusOptions{json: true}), "\n"); n != 3 {
 		t.Errorf("%d values for 3 different boards", n)
 	}
-	page := watch(t, true, statusOptions{})
+	page := watch(t, true, &statusOptions{})
 	if strings.Count(page, topLeft) != 4 || strings.Count(page, otherScreen) != 1 || !strings.Contains(page, backAgain+"NAME") {
 		t.Errorf("drawn: %q", page)
 	}
@@ -273,7 +273,7 @@ func shiftClock(text string) string {
 func TestWatchStatusFails(t *testing.T) {
 	broken := errors.New("the store is gone")
 	f := &cmdutil.Factory{IO: cmdutil.IO{Out: &bytes.Buffer{}}}
-	err := watchStatus(t.Context(), f, statusOptions{}, time.Second, func() (statusBoard, error) { return statusBoard{}, broken })
+	err := watchStatus(t.Context(), f, &statusOptions{}, time.Second, func() (statusBoard, error) { return statusBoard{}, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("%v, want %v", err, broken)
 	}

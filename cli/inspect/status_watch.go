@@ -13,7 +13,7 @@ import (
 // changed since the last one elsewhere.
 type watcher struct {
 	f    *cmdutil.Factory
-	o    statusOptions
+	o    *statusOptions
 	tty  bool
 	last map[string]string
 	json string
@@ -28,7 +28,7 @@ const (
 	clearLine   = "\x1b[K"
 )
 
-func newWatcher(f *cmdutil.Factory, o statusOptions) *watcher {
+func newWatcher(f *cmdutil.Factory, o *statusOptions) *watcher {
 	w := &watcher{f: f, o: o, tty: f.IO.OutTTY && !o.json, last: map[string]string{}}
 	if w.tty {
 		fmt.Fprint(f.IO.Out, otherScreen)

@@ -48,7 +48,7 @@ func CourierWords(root *cobra.Command, args []string) []string {
 }
 
 // courierNear logs another machine in with the browser of this one.
-func courierNear(ctx context.Context, f *cmdutil.Factory, o loginOptions, mode bulk.Mode) error {
+func courierNear(ctx context.Context, f *cmdutil.Factory, o *loginOptions, mode bulk.Mode) error {
 	const example = "usher login --missing --courier ssh HOST"
 	switch {
 	case mode == "" && len(o.accounts) == 0:
@@ -108,7 +108,7 @@ func catchAt(f *cmdutil.Factory, c *auth.Catcher, wanted []string) ([]string, er
 }
 
 // carry shows the logins and brings the answers over until all have ended.
-func carry(ctx context.Context, f *cmdutil.Factory, stop func(), o loginOptions, line *courierLine, near *courier.Near, where string) error {
+func carry(ctx context.Context, f *cmdutil.Factory, stop func(), o *loginOptions, line *courierLine, near *courier.Near, where string) error {
 	show := newBoard(f, near, o.json, stop)
 	defer show.close()
 	page := &consents{f: f, d: near, o: o}
@@ -161,7 +161,7 @@ func outcomeOf(r bulk.Row) (bulk.Outcome, bool) {
 }
 
 // courierCommand is the command that was typed, for the next time.
-func (o loginOptions) courierCommand() string {
+func (o *loginOptions) courierCommand() string {
 	words := []string{"usher", "login"}
 	for flag, on := range map[string]bool{"--all": o.all, "--missing": o.missing, "--expired": o.expired} {
 		if on {
@@ -194,7 +194,7 @@ type courierLine struct {
 
 // dial starts the command. It stays in our process group, so that it can ask for a
 // password on the terminal, and so that Ctrl-C reaches it too.
-func dial(ctx context.Context, f *cmdutil.Factory, o loginOptions) (*courierLine, error) {
+func dial(ctx context.Context, f *cmdutil.Factory, o *loginOptions) (*courierLine, error) {
 	words := append(slices.Clone(o.courier), strings.Fields(o.farUsher)...)
 	words = append(words, "login", "--courier-far")
 	l := &courierLine{words: o.courier, cmd: exec.CommandContext(ctx, words[0], words[1:]...), errs: &lineNotes{say: func(s string) { f.Note("%s", s) }}}

@@ -16,6 +16,7 @@ import (
 )
 
 type loginOptions struct {
+	f                                 *cmdutil.Factory
 	accounts                          []string
 	device, paste, browser, noBrowser bool
 	all, missing, expired             bool
@@ -26,10 +27,17 @@ type loginOptions struct {
 	courier                           []string // the command that reaches the far machine
 	farUsher                          string
 	far                               bool // this is the far end of a courier
+
+	mode bulk.Mode // which accounts, with many
+	many bool      // all at once, not one after the other
+	near bool      // --courier was given
 }
 
-func newCmdLogin(f *cmdutil.Factory) *cobra.Command {
-	var o loginOptions
+func newCmdLogin(f *cmdutil.Factory, runF func(context.Context, *loginOptions) error) *cobra.Command {
+	o := &loginOptions{f: f}
+	if runF == nil {
+		runF = loginRun
+	}
 	c := &cobra.Command{
 		Use: "login [SERVER[@ACCOUNT]…]", Short: "Log in to a server, or to all of them at once", GroupID: "use", Args: cmdutil.RangeArgs(0, -1),
 		Long: `Log in to a server. On a machine with a browser its consent page is opened;
@@ -75,24 +83,22 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 			if len(o.tags) > 0 && !many {
 				mode, many = bulk.ModeMissing, true
 			}
+			o.near = c.Flags().Changed("courier")
 			switch {
 			case o.far:
-				return courierFar(c.Context(), f)
 			case err != nil:
 				return cmdutil.Usagef(c.UseLine(), "%v", err)
-			case c.Flags().Changed("courier"):
-				return courierNear(c.Context(), f, o, mode)
-			case many:
-				return loginMany(c.Context(), f, o, mode)
+			case o.near, many:
 			case len(args) == 0:
 				return cmdutil.Usagef("usher login SERVER, or usher login --missing", "%s needs a server", c.CommandPath())
 			case o.json:
-				return loginMany(c.Context(), f, o, bulk.ModeAll)
+				mode, many = bulk.ModeAll, true
 			}
-			return loginRun(c.Context(), f, o)
+			o.mode, o.many = mode, many
+			return runF(c.Context(), o)
 		},
 	}
-	loginFlags(f, c, &o)
+	loginFlags(f, c, o)
 	return c
 }
 
@@ -117,7 +123,20 @@ func loginFlags(f *cmdutil.Factory, c *cobra.Command, o *loginOptions) {
 	c.MarkFlagsMutuallyExclusive("tag", "courier") // the tags would be the other machine's
 }
 
-func loginRun(ctx context.Context, f *cmdutil.Factory, o loginOptions) error {
+func loginRun(ctx context.Context, o *loginOptions) error {
+	switch {
+	case o.far:
+		return courierFar(ctx, o.f)
+	case o.near:
+		return courierNear(ctx, o.f, o, o.mode)
+	case o.many:
+		return loginMany(ctx, o.f, o, o.mode)
+	}
+	return loginEach(ctx, o.f, o)
+}
+
+// loginEach logs the named accounts in, one after the other.
+func loginEach(ctx context.Context, f *cmdutil.Factory, o *loginOptions) error {
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
@@ -163,7 +182,7 @@ func finishCommand(ctx context.Context, f *cmdutil.Factory, h *app.App, account 
 	return "usher login " + account.String()
 }
 
-func loginOne(ctx context.Context, f *cmdutil.Factory, h *app.App, o loginOptions, account auth.Account) (*auth.Login, error) {
+func loginOne(ctx context.Context, f *cmdutil.Factory, h *app.App, o *loginOptions, account auth.Account) (*auth.Login, error) {
 	srv, err := h.Target(ctx, account)
 	if err != nil {
 		return nil, err
@@ -178,7 +197,7 @@ func loginOne(ctx context.Context, f *cmdutil.Factory, h *app.App, o loginOption
 }
 
 // loginBy takes the way that was asked for, or the first that is possible here.
-func loginBy(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server) (*auth.Login, error) {
+func loginBy(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, o *loginOptions, account auth.Account, srv config.Server) (*auth.Login, error) {
 	opt := &auth.LoginOptions{Scopes: o.scopes, Where: "usher login"}
 	if login, err := e.Machine(ctx, account, srv, opt); !errors.Is(err, auth.ErrNoFlow) {
 		return login, err
@@ -202,11 +221,11 @@ func loginBy(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, o loginOpt
 }
 
 // choosesWay reports whether a flag says how the answer comes back.
-func (o loginOptions) choosesWay() bool { return o.device || o.paste || o.browser || o.noBrowser }
+func (o *loginOptions) choosesWay() bool { return o.device || o.paste || o.browser || o.noBrowser }
 
 // loginWithoutBrowser prefers a code on another screen, which needs no paste, unless
 // the server has none or an address was given to the person before.
-func loginWithoutBrowser(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+func loginWithoutBrowser(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, o *loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
 	if p, err := e.Resume(ctx, account, srv, auth.FlowCode, opt); err == nil && p == nil {
 		login, err := loginDevice(ctx, f, e, account, srv, opt, nil)
 		var unable *noDeviceError

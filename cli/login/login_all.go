@@ -26,7 +26,7 @@ type manyLogins interface {
 
 // Missing logs in to each server that needs it, as usher login --missing does.
 func Missing(ctx context.Context, f *cmdutil.Factory, wait time.Duration) error {
-	o := loginOptions{missing: true, wait: wait}
+	o := &loginOptions{f: f, missing: true, wait: wait}
 	mode, _, err := loginMode(o)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func Missing(ctx context.Context, f *cmdutil.Factory, wait time.Duration) error 
 
 // loginMany logs many accounts in at once: one page, or one list of addresses, and
 // a board that shows how far each of them is.
-func loginMany(ctx context.Context, f *cmdutil.Factory, o loginOptions, mode bulk.Mode) error {
+func loginMany(ctx context.Context, f *cmdutil.Factory, o *loginOptions, mode bulk.Mode) error {
 	screen(f, o.json)
 	h, err := f.Open(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ const eventsPerLogin = 16
 
 // bulkOptions make room for all events where a program reads them: it must not miss
 // one because it is slow.
-func bulkOptions(f *cmdutil.Factory, h *app.App, o loginOptions, logins int) *bulk.Options {
+func bulkOptions(f *cmdutil.Factory, h *app.App, o *loginOptions, logins int) *bulk.Options {
 	opt := &bulk.Options{Bulk: h.Config().Usher.Bulk}
 	if o.json {
 		opt.Backlog = max(event.DefaultBacklog, eventsPerLogin*logins)
@@ -107,13 +107,13 @@ func bulkOptions(f *cmdutil.Factory, h *app.App, o loginOptions, logins int) *bu
 
 // prefersDevice reports whether a code on another screen is the better way: when it was
 // asked for, or there is no browser and no program that opens the addresses.
-func prefersDevice(f *cmdutil.Factory, o loginOptions) bool {
+func prefersDevice(f *cmdutil.Factory, o *loginOptions) bool {
 	return o.device || !o.json && !o.choosesWay() && !cmdutil.HasBrowser(f)
 }
 
 // loginUnattended logs the named servers in that need no person, and returns the others.
 // Where many were chosen by a flag, such servers are skipped.
-func loginUnattended(ctx context.Context, f *cmdutil.Factory, h *app.App, d *bulk.Driver, o loginOptions, targets []bulk.Target) []bulk.Target {
+func loginUnattended(ctx context.Context, f *cmdutil.Factory, h *app.App, d *bulk.Driver, o *loginOptions, targets []bulk.Target) []bulk.Target {
 	if o.all || o.missing || o.expired {
 		return targets
 	}
@@ -149,7 +149,7 @@ type loginNext struct {
 }
 
 // loginSummary says what failed and what waits, each with the next command.
-func loginSummary(f *cmdutil.Factory, d manyLogins, o loginOptions, next loginNext) error {
+func loginSummary(f *cmdutil.Factory, d manyLogins, o *loginOptions, next loginNext) error {
 	count := map[bulk.Phase]int{}
 	var waiting, failed []string
 	for _, row := range d.Rows() {
@@ -180,7 +180,7 @@ func loginSummary(f *cmdutil.Factory, d manyLogins, o loginOptions, next loginNe
 }
 
 // loginMode reads the flags that choose many accounts.
-func loginMode(o loginOptions) (bulk.Mode, bool, error) {
+func loginMode(o *loginOptions) (bulk.Mode, bool, error) {
 	var modes []bulk.Mode
 	for mode, on := range map[bulk.Mode]bool{bulk.ModeAll: o.all, bulk.ModeMissing: o.missing, bulk.ModeExpired: o.expired} {
 		if on {

@@ -17,7 +17,7 @@ type loginAnswers struct {
 
 // readAnswers reads answers from standard input with --json. With --paste, where they
 // come in no other way, nothing is waited for after its end.
-func readAnswers(ctx context.Context, f *cmdutil.Factory, d *bulk.Driver, show *board, o loginOptions) *loginAnswers {
+func readAnswers(ctx context.Context, f *cmdutil.Factory, d *bulk.Driver, show *board, o *loginOptions) *loginAnswers {
 	l := &loginAnswers{ready: make(chan struct{})}
 	l.until, l.stop = context.WithCancel(ctx)
 	if !o.json || f.IO.In == nil {

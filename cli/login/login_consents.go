@@ -16,7 +16,7 @@ import (
 type consents struct {
 	f *cmdutil.Factory
 	d manyLogins
-	o loginOptions
+	o *loginOptions
 
 	opening sync.WaitGroup // pages that openNamed opens
 

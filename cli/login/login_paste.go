@@ -20,7 +20,7 @@ import (
 // and takes the answer however it comes: pasted here, at the loopback address where the
 // person forwards it, or through another usher. A paste that does not fit leaves all
 // logins as they were.
-func loginPaste(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, o loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
+func loginPaste(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, o *loginOptions, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
 	opt.Listen = !o.paste
 	p, err := e.Resume(ctx, account, srv, auth.FlowCode, opt)
 	if err == nil && p != nil {

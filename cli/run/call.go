@@ -14,6 +14,7 @@ import (
 )
 
 type callOptions struct {
+	f            *cmdutil.Factory
 	server, tool string
 	words        []string
 	args         string
@@ -22,8 +23,11 @@ type callOptions struct {
 	out          string
 }
 
-func newCmdCall(f *cmdutil.Factory) *cobra.Command {
-	var o callOptions
+func newCmdCall(f *cmdutil.Factory, runF func(context.Context, *callOptions) error) *cobra.Command {
+	o := &callOptions{f: f}
+	if runF == nil {
+		runF = callRun
+	}
 	c := &cobra.Command{
 		Use: "call SERVER TOOL [key=value…]", Short: "Call a tool", GroupID: "use", Args: cmdutil.RangeArgs(2, -1),
 		Long: `Call a tool and show its answer. Values get the type that the tool's schema asks
@@ -39,7 +43,7 @@ Exit codes: 0 answered, 1 failed or the tool answered with an error, 2 wrong usa
 		ValidArgsFunction: cmdutil.CompleteServers(f, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.server, o.tool, o.words = args[0], args[1], args[2:]
-			return callRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	flags := c.Flags()
@@ -50,7 +54,8 @@ Exit codes: 0 answered, 1 failed or the tool answered with an error, 2 wrong usa
 	return c
 }
 
-func callRun(ctx context.Context, f *cmdutil.Factory, o callOptions) error {
+func callRun(ctx context.Context, o *callOptions) error {
+	f := o.f
 	if o.timeout < 0 {
 		return cmdutil.Usagef("write it like 90s or 5m", "--timeout must not be negative")
 	}

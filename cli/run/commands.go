@@ -9,9 +9,9 @@ import (
 // Commands returns the commands of this package.
 func Commands(f *cmdutil.Factory) []*cobra.Command {
 	return []*cobra.Command{
-		newCmdTools(f), newCmdDescribe(f), newCmdCall(f), newCmdSearch(f), newCmdDiscover(f), newCmdCard(f), newCmdLogs(f),
+		newCmdTools(f, nil), newCmdDescribe(f, nil), newCmdCall(f, nil), newCmdSearch(f, nil), newCmdDiscover(f, nil), newCmdCard(f), newCmdLogs(f, nil),
 	}
 }
 
 // Call returns the command call alone: scripts run it over and over, and need no other.
-func Call(f *cmdutil.Factory) *cobra.Command { return newCmdCall(f) }
+func Call(f *cmdutil.Factory) *cobra.Command { return newCmdCall(f, nil) }

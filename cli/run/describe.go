@@ -12,12 +12,16 @@ import (
 )
 
 type describeOptions struct {
+	f            *cmdutil.Factory
 	server, tool string
 	json         bool
 }
 
-func newCmdDescribe(f *cmdutil.Factory) *cobra.Command {
-	var o describeOptions
+func newCmdDescribe(f *cmdutil.Factory, runF func(context.Context, *describeOptions) error) *cobra.Command {
+	o := &describeOptions{f: f}
+	if runF == nil {
+		runF = describeRun
+	}
 	c := &cobra.Command{
 		Use: "describe SERVER TOOL", Short: "Show one tool: what it does and what it takes", GroupID: "use", Args: cmdutil.ExactArgs(2),
 		Example: `  usher describe github search_issues
@@ -25,14 +29,15 @@ func newCmdDescribe(f *cmdutil.Factory) *cobra.Command {
 		ValidArgsFunction: cmdutil.CompleteServers(f, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.server, o.tool = args[0], args[1]
-			return describeRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().BoolVar(&o.json, "json", false, "print the raw definition")
 	return c
 }
 
-func describeRun(ctx context.Context, f *cmdutil.Factory, o describeOptions) error {
+func describeRun(ctx context.Context, o *describeOptions) error {
+	f := o.f
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err

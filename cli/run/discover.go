@@ -17,13 +17,17 @@ import (
 )
 
 type discoverOptions struct {
+	f       *cmdutil.Factory
 	timeout time.Duration
 	tags    []string
 	json    bool
 }
 
-func newCmdDiscover(f *cmdutil.Factory) *cobra.Command {
-	var o discoverOptions
+func newCmdDiscover(f *cmdutil.Factory, runF func(context.Context, *discoverOptions) error) *cobra.Command {
+	o := &discoverOptions{f: f}
+	if runF == nil {
+		runF = discoverRun
+	}
 	c := &cobra.Command{
 		Use: "discover", Short: "Ask all servers for their tools at once", GroupID: "use", Args: cmdutil.ExactArgs(0),
 		Long: `Connect to all servers at once and list their tools as they come: one line a tool,
@@ -35,7 +39,7 @@ Exit codes: 0 all answered, 1 some failed, 10 some need a login or an approval.`
   usher discover --timeout 10s
   usher discover --tag work
   usher discover --json | jq -r 'select(.error) | .server'`,
-		RunE: func(c *cobra.Command, _ []string) error { return discoverRun(c.Context(), f, o) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	c.Flags().DurationVar(&o.timeout, "timeout", 0, "give up on those that have not answered by then, e.g. 10s (default: each server's own timeouts)")
 	cmdutil.TagFlag(f, c, &o.tags)
@@ -55,7 +59,8 @@ type discovered struct {
 	Error         string `json:"error,omitempty"`
 }
 
-func discoverRun(ctx context.Context, f *cmdutil.Factory, o discoverOptions) error {
+func discoverRun(ctx context.Context, o *discoverOptions) error {
+	f := o.f
 	if o.timeout < 0 {
 		return cmdutil.Usagef("write it like 10s", "--timeout must not be negative")
 	}

@@ -11,6 +11,7 @@ import (
 )
 
 type logsOptions struct {
+	f      *cmdutil.Factory
 	server string
 	follow bool
 	lines  int
@@ -18,8 +19,11 @@ type logsOptions struct {
 	json   bool
 }
 
-func newCmdLogs(f *cmdutil.Factory) *cobra.Command {
-	var o logsOptions
+func newCmdLogs(f *cmdutil.Factory, runF func(context.Context, *logsOptions) error) *cobra.Command {
+	o := &logsOptions{f: f}
+	if runF == nil {
+		runF = logsRun
+	}
 	c := &cobra.Command{
 		Use: "logs SERVER", Short: "Show what a server wrote to its standard error", GroupID: "run", Args: cmdutil.ExactArgs(1),
 		Long: `Show what a server wrote to its standard error: live from the ushers that run it,
@@ -30,7 +34,7 @@ otherwise the last words of its last run.`,
 		ValidArgsFunction: cmdutil.CompleteServers(f, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.server = args[0]
-			return logsRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	flags := c.Flags()
@@ -48,7 +52,8 @@ type logLine struct {
 	PID  int       `json:"pid,omitempty"` // of the usher that runs the server, when several do
 }
 
-func logsRun(ctx context.Context, f *cmdutil.Factory, o logsOptions) error {
+func logsRun(ctx context.Context, o *logsOptions) error {
+	f := o.f
 	if o.lines < 0 {
 		return cmdutil.Usagef("usher logs SERVER -n 20", "-n must not be negative")
 	}
@@ -64,7 +69,7 @@ func logsRun(ctx context.Context, f *cmdutil.Factory, o logsOptions) error {
 }
 
 // savedLogs shows the last words of an earlier run.
-func savedLogs(ctx context.Context, f *cmdutil.Factory, o logsOptions) error {
+func savedLogs(ctx context.Context, f *cmdutil.Factory, o *logsOptions) error {
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 
 // liveLogs shows what running ushers hold of a server, and reports whether there
 // was something, or will be.
-func liveLogs(ctx context.Context, f *cmdutil.Factory, peers []control.Peer, o logsOptions) (shown bool, err error) {
+func liveLogs(ctx context.Context, f *cmdutil.Factory, peers []control.Peer, o *logsOptions) (shown bool, err error) {
 	streams, err := openLogs(ctx, peers, o)
 	defer func() {
 		for _, s := range streams {
@@ -49,7 +49,7 @@ func liveLogs(ctx context.Context, f *cmdutil.Factory, peers []control.Peer, o l
 }
 
 // followLogs prints lines of all streams as they come, until all have ended.
-func followLogs(ctx context.Context, f *cmdutil.Factory, streams []logStream, o logsOptions) error {
+func followLogs(ctx context.Context, f *cmdutil.Factory, streams []logStream, o *logsOptions) error {
 	lines := make(chan logLine)
 	var wg sync.WaitGroup
 	for _, s := range streams {
@@ -111,7 +111,7 @@ func openLog(ctx context.Context, p control.Peer, path string) (logStream, error
 }
 
 // openLogs asks ushers for lines; those that do not host the server are left out.
-func openLogs(ctx context.Context, peers []control.Peer, o logsOptions) ([]logStream, error) {
+func openLogs(ctx context.Context, peers []control.Peer, o *logsOptions) ([]logStream, error) {
 	q := url.Values{"server": {o.server}}
 	if o.follow {
 		q.Set("follow", "1")

@@ -13,13 +13,17 @@ import (
 )
 
 type searchOptions struct {
+	f     *cmdutil.Factory
 	words string
 	limit int
 	json  bool
 }
 
-func newCmdSearch(f *cmdutil.Factory) *cobra.Command {
-	var o searchOptions
+func newCmdSearch(f *cmdutil.Factory, runF func(context.Context, *searchOptions) error) *cobra.Command {
+	o := &searchOptions{f: f}
+	if runF == nil {
+		runF = searchRun
+	}
 	c := &cobra.Command{
 		Use: "search WORDS…", Short: "Find tools of all servers by words", GroupID: "use", Args: cmdutil.RangeArgs(1, -1),
 		Long: `Find tools by words in their names, titles, descriptions and parameters, the best
@@ -29,7 +33,7 @@ first. It looks at what is known from earlier runs and starts nothing.`,
   usher search invoice --json | jq -r '.tools[0].tool'`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.words = strings.Join(args, " ")
-			return searchRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().IntVar(&o.limit, "limit", surface.DefaultLimit, "show at most `N` tools")
@@ -37,7 +41,8 @@ first. It looks at what is known from earlier runs and starts nothing.`,
 	return c
 }
 
-func searchRun(ctx context.Context, f *cmdutil.Factory, o searchOptions) error {
+func searchRun(ctx context.Context, o *searchOptions) error {
+	f := o.f
 	if o.limit < 1 {
 		return cmdutil.Usagef("usher search WORDS --limit 5", "--limit must be at least 1")
 	}

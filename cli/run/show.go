@@ -20,7 +20,7 @@ import (
 // showResult shows a tool's answer: text as it is, images and other bytes saved
 // and named, structure pretty-printed when nothing else was said. An error of the
 // tool goes to standard error.
-func showResult(f *cmdutil.Factory, o callOptions, result []byte) error {
+func showResult(f *cmdutil.Factory, o *callOptions, result []byte) error {
 	out := f.IO.Out
 	if failed, _ := jsonx.Get(result, "isError"); string(failed) == "true" {
 		out = f.IO.Err
@@ -45,7 +45,7 @@ func showResult(f *cmdutil.Factory, o callOptions, result []byte) error {
 	return nil
 }
 
-func showContent(f *cmdutil.Factory, out io.Writer, o callOptions, item []byte, n int) error {
+func showContent(f *cmdutil.Factory, out io.Writer, o *callOptions, item []byte, n int) error {
 	switch kind := jsonx.GetText(item, "type"); kind {
 	case "text":
 		return showText(f, out, jsonx.GetText(item, "text"))
@@ -90,7 +90,7 @@ func showJSON(f *cmdutil.Factory, out io.Writer, raw []byte) error {
 
 // saveContent writes bytes to a new file and prints its name. An existing file is
 // never overwritten.
-func saveContent(f *cmdutil.Factory, o callOptions, data, mimeType string, n int) error {
+func saveContent(f *cmdutil.Factory, o *callOptions, data, mimeType string, n int) error {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		return fmt.Errorf("%s/%s sent content that is no base64: %w", o.server, o.tool, err)

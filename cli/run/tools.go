@@ -13,13 +13,17 @@ import (
 )
 
 type toolsOptions struct {
+	f      *cmdutil.Factory
 	server string
 	tags   []string
 	json   bool
 }
 
-func newCmdTools(f *cmdutil.Factory) *cobra.Command {
-	var o toolsOptions
+func newCmdTools(f *cmdutil.Factory, runF func(context.Context, *toolsOptions) error) *cobra.Command {
+	o := &toolsOptions{f: f}
+	if runF == nil {
+		runF = toolsRun
+	}
 	c := &cobra.Command{
 		Use: "tools [SERVER]", Short: "List the tools of a server", GroupID: "use", Args: cmdutil.RangeArgs(0, 1),
 		Long: `List the tools of a server, one line each. The server is connected to if need be;
@@ -33,14 +37,13 @@ With --tag the tools of every server with that tag are listed, as SERVER/TOOL; w
   usher tools github --json | jq '.[].name'`,
 		ValidArgsFunction: cmdutil.CompleteServers(f, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			switch {
-			case (len(args) == 1) == (len(o.tags) > 0):
+			if (len(args) == 1) == (len(o.tags) > 0) {
 				return cmdutil.Usagef("usher tools SERVER, or usher tools --tag TAG", "%s needs a server or a tag", c.CommandPath())
-			case len(args) == 0:
-				return toolsTagged(c.Context(), f, o)
 			}
-			o.server = args[0]
-			return toolsRun(c.Context(), f, o)
+			if len(args) == 1 {
+				o.server = args[0]
+			}
+			return runF(c.Context(), o)
 		},
 	}
 	cmdutil.TagFlag(f, c, &o.tags)
@@ -48,7 +51,11 @@ With --tag the tools of every server with that tag are listed, as SERVER/TOOL; w
 	return c
 }
 
-func toolsRun(ctx context.Context, f *cmdutil.Factory, o toolsOptions) error {
+func toolsRun(ctx context.Context, o *toolsOptions) error {
+	if len(o.tags) > 0 {
+		return toolsTagged(ctx, o.f, o)
+	}
+	f := o.f
 	f.First = o.server
 	h, err := f.Open(ctx)
 	if err != nil {
@@ -112,7 +119,7 @@ type taggedTools struct {
 }
 
 // toolsTagged lists the tools of the servers with a tag, one server after another.
-func toolsTagged(ctx context.Context, f *cmdutil.Factory, o toolsOptions) error {
+func toolsTagged(ctx context.Context, f *cmdutil.Factory, o *toolsOptions) error {
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err

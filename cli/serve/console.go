@@ -21,12 +21,16 @@ import (
 )
 
 type consoleOptions struct {
+	f          *cmdutil.Factory
 	pid        int
 	open, json bool
 }
 
-func newCmdConsole(f *cmdutil.Factory) *cobra.Command {
-	var o consoleOptions
+func newCmdConsole(f *cmdutil.Factory, runF func(context.Context, *consoleOptions) error) *cobra.Command {
+	o := &consoleOptions{f: f}
+	if runF == nil {
+		runF = consoleRun
+	}
 	c := &cobra.Command{
 		Use: "console", Short: "Print a link to the web console of a running usher", GroupID: "use", Args: cmdutil.ExactArgs(0),
 		Long: `Print a link to the web console of every usher that serves one (usher serve --http).
@@ -35,7 +39,7 @@ is closed, or has not been used for twelve hours.`,
 		Example: `  usher console
   usher console --open              in a browser
   usher console --pid 4711`,
-		RunE: func(c *cobra.Command, _ []string) error { return consoleRun(c.Context(), f, o) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	flags := c.Flags()
 	flags.IntVar(&o.pid, "pid", 0, "only the usher with this process `id`")
@@ -44,7 +48,8 @@ is closed, or has not been used for twelve hours.`,
 	return c
 }
 
-func consoleRun(ctx context.Context, f *cmdutil.Factory, o consoleOptions) error {
+func consoleRun(ctx context.Context, o *consoleOptions) error {
+	f := o.f
 	peers, err := cmdutil.Running(ctx, f, o.pid)
 	if err != nil {
 		return err

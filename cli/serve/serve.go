@@ -18,13 +18,17 @@ import (
 )
 
 type serveOptions struct {
+	f                                             *cmdutil.Factory
 	http, only, profile, surface, auth, publicURL string
 	metrics, store, peerURL                       string
 	stdio, noConsole                              bool
 }
 
-func newCmdServe(f *cmdutil.Factory) *cobra.Command {
-	var o serveOptions
+func newCmdServe(f *cmdutil.Factory, runF func(context.Context, *serveOptions) error) *cobra.Command {
+	o := &serveOptions{f: f}
+	if runF == nil {
+		runF = serveRun
+	}
 	c := &cobra.Command{
 		Use: "serve", Short: "Serve your servers to agents, as one MCP server", GroupID: "use", Args: cmdutil.ExactArgs(0),
 		Long: `Serve all servers to agents as one MCP server: on standard input and output (one
@@ -58,7 +62,7 @@ all of them the same --store postgres://… and the same key.`,
   usher serve --http 0.0.0.0:7331 --auth token  for others, with: usher token mint
   usher serve --http 0.0.0.0:7331 --auth token --store '${env:DATABASE_URL}'
                                                 one of several behind one address`,
-		RunE: func(c *cobra.Command, _ []string) error { return serveRun(c.Context(), f, o) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	flags := c.Flags()
 	flags.StringVar(&o.http, "http", "", "listen on this `address`: 127.0.0.1:7331, or unix:PATH for a socket that only you reach")
@@ -76,7 +80,8 @@ all of them the same --store postgres://… and the same key.`,
 	return c
 }
 
-func serveRun(ctx context.Context, f *cmdutil.Factory, o serveOptions) error {
+func serveRun(ctx context.Context, o *serveOptions) error {
+	f := o.f
 	if !slices.Contains([]string{"", "auto", "meta", "direct"}, o.surface) {
 		return cmdutil.Usagef("--surface auto, meta or direct", "there is no surface %q", o.surface)
 	}
@@ -164,7 +169,7 @@ func rereadSaid(f *cmdutil.Factory, r app.Reread, err error) {
 	}
 }
 
-func serveStdio(ctx context.Context, f *cmdutil.Factory, h *app.App, o serveOptions) error {
+func serveStdio(ctx context.Context, f *cmdutil.Factory, h *app.App, o *serveOptions) error {
 	view, err := chosenView(ctx, h, o)
 	if err != nil {
 		return err
@@ -174,7 +179,7 @@ func serveStdio(ctx context.Context, f *cmdutil.Factory, h *app.App, o serveOpti
 	return g.ServeStdio(ctx, view, f.IO.In, f.IO.Out)
 }
 
-func chosenView(ctx context.Context, h *app.App, o serveOptions) (surface.View, error) {
+func chosenView(ctx context.Context, h *app.App, o *serveOptions) (surface.View, error) {
 	switch {
 	case o.only != "":
 		return h.Surface().Server(ctx, surface.Agent{}, o.only)
@@ -185,7 +190,7 @@ func chosenView(ctx context.Context, h *app.App, o serveOptions) (surface.View, 
 	return view, nil
 }
 
-func serveHTTP(ctx context.Context, f *cmdutil.Factory, h *app.App, o serveOptions, addr string, who gateway.Authenticator, room *room, t *telemetry) error {
+func serveHTTP(ctx context.Context, f *cmdutil.Factory, h *app.App, o *serveOptions, addr string, who gateway.Authenticator, room *room, t *telemetry) error {
 	l, err := listenHTTP(ctx, addr, who != nil)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 )
 
 type addOptions struct {
+	f       *cmdutil.Factory
 	name    string
 	words   []string // the address, or the command and its arguments
 	command bool     // words came after --
@@ -30,8 +32,11 @@ type addOptions struct {
 	replace, rehearse bool
 }
 
-func newCmdAdd(f *cmdutil.Factory) *cobra.Command {
-	var o addOptions
+func newCmdAdd(f *cmdutil.Factory, runF func(context.Context, *addOptions) error) *cobra.Command {
+	o := &addOptions{f: f}
+	if runF == nil {
+		runF = addRun
+	}
 	c := &cobra.Command{
 		Use: "add NAME URL|-- COMMAND…", Short: "Add a server to your configuration", GroupID: "config",
 		Long: `Add a server to your own file, or with --project to the project's .mcp.json. The
@@ -55,7 +60,7 @@ credential.`,
 			if dash := c.ArgsLenAtDash(); dash > 1 {
 				return cmdutil.Usagef(c.UseLine(), "give an address or a command, not both: %s stands before --", config.Visible(args[1]))
 			}
-			return addRun(f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
@@ -80,7 +85,8 @@ credential.`,
 	return c
 }
 
-func addRun(f *cmdutil.Factory, o addOptions) error {
+func addRun(_ context.Context, o *addOptions) error {
+	f := o.f
 	s, err := o.server()
 	if err != nil {
 		return err
@@ -143,7 +149,7 @@ func anchor(f *cmdutil.Factory, s *config.Server, t cmdutil.Target) {
 }
 
 // addSaid tells what was written and what comes next.
-func addSaid(f *cmdutil.Factory, o addOptions, t cmdutil.Target, s config.Server, existed bool) {
+func addSaid(f *cmdutil.Factory, o *addOptions, t cmdutil.Target, s config.Server, existed bool) {
 	verb, done := "add", "added "+s.Name+" to"
 	if existed {
 		verb, done = "replace", "replaced "+s.Name+" in"

@@ -11,7 +11,7 @@ import (
 
 // server makes a server out of the command line, or says which part of it makes
 // no sense.
-func (o addOptions) server() (config.Server, error) {
+func (o *addOptions) server() (config.Server, error) {
 	s := config.Server{Name: o.name, Tags: o.tags, Disabled: o.disabled, Tools: config.ToolRules{Allow: o.allow, Deny: o.deny}}
 	if err := config.CheckName(o.name); err != nil {
 		return s, cmdutil.Usagef("usher add NAME URL", "%v", err)
@@ -31,7 +31,7 @@ func (o addOptions) server() (config.Server, error) {
 	return s, o.address(&s)
 }
 
-func (o addOptions) program(s *config.Server) error {
+func (o *addOptions) program(s *config.Server) error {
 	if len(o.words) == 0 {
 		return cmdutil.Usagef("usher add "+o.name+" -- COMMAND ARGS…", "no command stands after --")
 	}
@@ -63,7 +63,7 @@ func (o addOptions) program(s *config.Server) error {
 	return nil
 }
 
-func (o addOptions) address(s *config.Server) error {
+func (o *addOptions) address(s *config.Server) error {
 	switch {
 	case len(o.words) == 0:
 		return cmdutil.Usagef("usher add "+config.Unquoted(o.name)+" URL\nusher add "+config.Unquoted(o.name)+" -- COMMAND ARGS…", "%s needs an address, or a command after --", config.Unquoted(o.name))
@@ -91,7 +91,7 @@ func (o addOptions) address(s *config.Server) error {
 	return o.addHeaders(s)
 }
 
-func (o addOptions) addHeaders(s *config.Server) error {
+func (o *addOptions) addHeaders(s *config.Server) error {
 	seen := map[string]bool{}
 	for _, text := range o.headers {
 		name, value, found := strings.Cut(text, ":")

@@ -15,6 +15,7 @@ import (
 )
 
 type approveOptions struct {
+	f      *cmdutil.Factory
 	names  []string
 	all    bool
 	yes    bool
@@ -23,8 +24,11 @@ type approveOptions struct {
 	json   bool
 }
 
-func newCmdApprove(f *cmdutil.Factory) *cobra.Command {
-	var o approveOptions
+func newCmdApprove(f *cmdutil.Factory, runF func(context.Context, *approveOptions) error) *cobra.Command {
+	o := &approveOptions{f: f}
+	if runF == nil {
+		runF = approveRun
+	}
 	c := &cobra.Command{
 		Use: "approve [NAME…]", Short: "Look at and agree to what a project file wants to run", GroupID: "config",
 		Long: `A project file is somebody else's input. What it would start, or would give your
@@ -45,7 +49,7 @@ written as escapes.`,
 		ValidArgsFunction: cmdutil.CompleteServers(f, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.names = args
-			return approveRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().BoolVar(&o.all, "all", false, "all that are held back (the default without a NAME)")
@@ -56,7 +60,8 @@ written as escapes.`,
 	return c
 }
 
-func approveRun(ctx context.Context, f *cmdutil.Factory, o approveOptions) error {
+func approveRun(ctx context.Context, o *approveOptions) error {
+	f := o.f
 	switch {
 	case o.list && (o.revoke || o.yes || o.all):
 		return cmdutil.Usagef("usher approve --list", "--list only shows; leave the other flags out")
@@ -82,7 +87,7 @@ func approveRun(ctx context.Context, f *cmdutil.Factory, o approveOptions) error
 }
 
 // approveAsk shows what is held back, and asks.
-func approveAsk(ctx context.Context, f *cmdutil.Factory, cfg *config.Config, approvals *vault.Approvals, o approveOptions) error {
+func approveAsk(ctx context.Context, f *cmdutil.Factory, cfg *config.Config, approvals *vault.Approvals, o *approveOptions) error {
 	waiting, err := heldServers(ctx, cfg, approvals, o.names)
 	if err != nil {
 		return err
@@ -223,7 +228,7 @@ func approveJSON(f *cmdutil.Factory, waiting []config.Server) error {
 	return f.PrintJSON(map[string]any{"held": out})
 }
 
-func approveList(ctx context.Context, f *cmdutil.Factory, approvals *vault.Approvals, o approveOptions) error {
+func approveList(ctx context.Context, f *cmdutil.Factory, approvals *vault.Approvals, o *approveOptions) error {
 	list, err := approvals.List(ctx)
 	if err != nil {
 		return fmt.Errorf("read approvals: %w", err)

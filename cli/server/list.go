@@ -11,6 +11,7 @@ import (
 )
 
 type listOptions struct {
+	f       *cmdutil.Factory
 	names   []string
 	tags    []string
 	resolve bool
@@ -19,8 +20,11 @@ type listOptions struct {
 	ok      bool
 }
 
-func newCmdList(f *cmdutil.Factory) *cobra.Command {
-	var o listOptions
+func newCmdList(f *cmdutil.Factory, runF func(context.Context, *listOptions) error) *cobra.Command {
+	o := &listOptions{f: f}
+	if runF == nil {
+		runF = listRun
+	}
 	c := &cobra.Command{
 		Use: "list [NAME…]", Aliases: []string{"ls"}, Short: "Show the configured servers and where each comes from", GroupID: "config",
 		Long: `Show every configured server: how it is reached, which file it comes from, and
@@ -38,7 +42,7 @@ approve), broken (with the reason). Broken files and entries make the exit code
 		ValidArgsFunction: cmdutil.CompleteServers(f, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.names = args
-			return listRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	cmdutil.TagFlag(f, c, &o.tags)
@@ -49,7 +53,8 @@ approve), broken (with the reason). Broken files and entries make the exit code
 	return c
 }
 
-func listRun(ctx context.Context, f *cmdutil.Factory, o listOptions) error {
+func listRun(ctx context.Context, o *listOptions) error {
+	f := o.f
 	cfg, err := config.Load(f.LoadOptions())
 	if err != nil && len(cfg.Files) == 0 {
 		return err

@@ -12,7 +12,7 @@ import (
 // listText shows what is broken on standard error, and the servers on standard
 // output. A file that cannot be read comes first and alone: what is missing from
 // the table would be easy to overlook.
-func listText(f *cmdutil.Factory, cfg *config.Config, rows []cmdutil.ServerState, broken []error, o listOptions) {
+func listText(f *cmdutil.Factory, cfg *config.Config, rows []cmdutil.ServerState, broken []error, o *listOptions) {
 	fine := 0
 	for _, r := range rows {
 		if r.State != cmdutil.StateBroken {
@@ -71,7 +71,7 @@ func itOrThem(n int) string {
 	return "them"
 }
 
-func listTable(f *cmdutil.Factory, rows []cmdutil.ServerState, o listOptions) {
+func listTable(f *cmdutil.Factory, rows []cmdutil.ServerState, o *listOptions) {
 	if len(rows) == 0 {
 		return
 	}

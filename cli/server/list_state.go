@@ -11,7 +11,7 @@ import (
 )
 
 // listRows judges the servers that were asked for, all when none was named.
-func listRows(ctx context.Context, f *cmdutil.Factory, cfg *config.Config, o listOptions) []cmdutil.ServerState {
+func listRows(ctx context.Context, f *cmdutil.Factory, cfg *config.Config, o *listOptions) []cmdutil.ServerState {
 	held := cmdutil.HeldBack(ctx, f, cfg)
 	var rows []cmdutil.ServerState
 	for _, s := range cfg.Servers {

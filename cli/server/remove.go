@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -11,13 +12,17 @@ import (
 )
 
 type removeOptions struct {
+	f             *cmdutil.Factory
 	name          string
 	project, user bool
 	rehearse      bool
 }
 
-func newCmdRemove(f *cmdutil.Factory) *cobra.Command {
-	var o removeOptions
+func newCmdRemove(f *cmdutil.Factory, runF func(context.Context, *removeOptions) error) *cobra.Command {
+	o := &removeOptions{f: f}
+	if runF == nil {
+		runF = removeRun
+	}
 	c := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a server from your configuration", GroupID: "config",
 		Long: `Remove a server from the file it stands in. The rest of the file stays as it is,
@@ -27,9 +32,9 @@ comments and layout included.`,
   usher remove docs --dry-run`,
 		Args:              cmdutil.ExactArgs(1),
 		ValidArgsFunction: cmdutil.CompleteServers(f, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			o.name = args[0]
-			return removeRun(f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().BoolVar(&o.project, "project", false, "remove it from the project's file")
@@ -38,7 +43,8 @@ comments and layout included.`,
 	return c
 }
 
-func removeRun(f *cmdutil.Factory, o removeOptions) error {
+func removeRun(_ context.Context, o *removeOptions) error {
+	f := o.f
 	if o.project && o.user {
 		return cmdutil.Usagef("leave one of them out", "--project and --user name two files")
 	}
@@ -109,7 +115,7 @@ func definitions(f *cmdutil.Factory, name string) ([]definition, error) {
 	return nil, cmdutil.NoServer(cfg, name)
 }
 
-func choose(f *cmdutil.Factory, places []definition, o removeOptions) (definition, error) {
+func choose(f *cmdutil.Factory, places []definition, o *removeOptions) (definition, error) {
 	want := map[config.Layer]bool{config.LayerUser: !o.project, config.LayerProject: !o.user, config.LayerFlag: !o.project && !o.user}
 	var fit []definition
 	for _, p := range places {

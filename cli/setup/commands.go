@@ -9,6 +9,6 @@ import (
 // Commands returns the commands of this package.
 func Commands(f *cmdutil.Factory) []*cobra.Command {
 	return []*cobra.Command{
-		newCmdInit(f), newCmdImport(f), newCmdExport(f), newCmdLink(f), newCmdUnlink(f),
+		newCmdInit(f, nil), newCmdImport(f, nil), newCmdExport(f, nil), newCmdLink(f, nil), newCmdUnlink(f, nil),
 	}
 }

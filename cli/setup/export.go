@@ -13,13 +13,17 @@ import (
 )
 
 type exportOptions struct {
+	f       *cmdutil.Factory
 	client  string
 	names   []string
 	secrets bool
 }
 
-func newCmdExport(f *cmdutil.Factory) *cobra.Command {
-	var o exportOptions
+func newCmdExport(f *cmdutil.Factory, runF func(context.Context, *exportOptions) error) *cobra.Command {
+	o := &exportOptions{f: f}
+	if runF == nil {
+		runF = exportRun
+	}
 	c := &cobra.Command{
 		Use: "export CLIENT [NAME…]", Short: "Print your servers as another client's file", GroupID: "config",
 		Long: `Print your servers in the shape of another client's file, to standard output. No
@@ -40,14 +44,15 @@ Clients: ` + strings.Join(clientNames(), ", ") + `.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			o.client, o.names = args[0], args[1:]
-			return exportRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().BoolVar(&o.secrets, "secrets", false, "write literal credentials out")
 	return c
 }
 
-func exportRun(ctx context.Context, f *cmdutil.Factory, o exportOptions) error {
+func exportRun(ctx context.Context, o *exportOptions) error {
+	f := o.f
 	if !slices.Contains(clientNames(), o.client) {
 		return cmdutil.Usagef("usher export "+strings.Join(clientNames(), "|"), "there is no client %s", config.Visible(o.client))
 	}
@@ -79,7 +84,7 @@ func exportRun(ctx context.Context, f *cmdutil.Factory, o exportOptions) error {
 
 // exportable picks the servers, and says whether credentials are among them. What
 // is held back stays here: another client would start it without asking.
-func exportable(ctx context.Context, f *cmdutil.Factory, cfg *config.Config, o exportOptions) (list []config.Server, secrets bool) {
+func exportable(ctx context.Context, f *cmdutil.Factory, cfg *config.Config, o *exportOptions) (list []config.Server, secrets bool) {
 	held := cmdutil.HeldBack(ctx, f, cfg)
 	for _, s := range cfg.Servers {
 		if len(o.names) > 0 && !slices.Contains(o.names, s.Name) {

@@ -17,6 +17,7 @@ import (
 )
 
 type importOptions struct {
+	f        *cmdutil.Factory
 	sources  []string
 	all      bool
 	replace  bool
@@ -27,8 +28,11 @@ type importOptions struct {
 	json     bool
 }
 
-func newCmdImport(f *cmdutil.Factory) *cobra.Command {
-	var o importOptions
+func newCmdImport(f *cmdutil.Factory, runF func(context.Context, *importOptions) error) *cobra.Command {
+	o := &importOptions{f: f}
+	if runF == nil {
+		runF = importRun
+	}
 	c := &cobra.Command{
 		Use: "import [CLIENT|FILE…]", Short: "Bring in the servers that other clients already have", GroupID: "config",
 		Long: `Read the MCP servers of other clients on this machine and write them to your own
@@ -53,7 +57,7 @@ sealed store, and the file gets ${secret:…} in their place.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			o.sources = args
-			return importRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	flags := c.Flags()
@@ -75,7 +79,8 @@ func clientNames() []string {
 	return out
 }
 
-func importRun(ctx context.Context, f *cmdutil.Factory, o importOptions) error {
+func importRun(ctx context.Context, o *importOptions) error {
+	f := o.f
 	if o.yes && o.rehearse {
 		return cmdutil.Usagef("leave one of them out", "--yes writes and --dry-run does not")
 	}
@@ -116,7 +121,7 @@ func importRun(ctx context.Context, f *cmdutil.Factory, o importOptions) error {
 
 // importApply stores the credentials that were moved out, then writes the file: a
 // placeholder without a value would be worse than a value nobody asks for.
-func importApply(ctx context.Context, f *cmdutil.Factory, plan *clients.Plan, o importOptions) error {
+func importApply(ctx context.Context, f *cmdutil.Factory, plan *clients.Plan, o *importOptions) error {
 	if o.move {
 		h, err := f.Open(ctx)
 		if err != nil {
@@ -146,7 +151,7 @@ func keepSecret(ctx context.Context, secrets *vault.Secrets, m config.MovedSecre
 }
 
 // importQuietly writes if it was told to, and prints JSON.
-func importQuietly(ctx context.Context, f *cmdutil.Factory, plan *clients.Plan, o importOptions) error {
+func importQuietly(ctx context.Context, f *cmdutil.Factory, plan *clients.Plan, o *importOptions) error {
 	write := o.yes && len(plan.Add) > 0
 	if write {
 		if err := importApply(ctx, f, plan, o); err != nil {
@@ -157,7 +162,7 @@ func importQuietly(ctx context.Context, f *cmdutil.Factory, plan *clients.Plan, 
 }
 
 // importPlan reads the sources and decides what of them would be written.
-func importPlan(f *cmdutil.Factory, t cmdutil.Target, o importOptions) (*clients.Plan, error) {
+func importPlan(f *cmdutil.Factory, t cmdutil.Target, o *importOptions) (*clients.Plan, error) {
 	found, err := importSources(f, o)
 	if err != nil {
 		return nil, err
@@ -187,7 +192,7 @@ func importPlan(f *cmdutil.Factory, t cmdutil.Target, o importOptions) (*clients
 
 // importSources reads the clients and files that were named, all clients when none
 // was.
-func importSources(f *cmdutil.Factory, o importOptions) ([]clients.Found, error) {
+func importSources(f *cmdutil.Factory, o *importOptions) ([]clients.Found, error) {
 	var names []string
 	var files []clients.Found
 	for _, source := range o.sources {

@@ -16,13 +16,17 @@ import (
 )
 
 type initOptions struct {
+	f                         *cmdutil.Factory
 	yes, rehearse, undo, json bool
 	noLink, noLogin           bool
 	replace                   bool
 }
 
-func newCmdInit(f *cmdutil.Factory) *cobra.Command {
-	var o initOptions
+func newCmdInit(f *cmdutil.Factory, runF func(context.Context, *initOptions) error) *cobra.Command {
+	o := &initOptions{f: f}
+	if runF == nil {
+		runF = initRun
+	}
 	c := &cobra.Command{
 		Use: "init", Short: "Set usher up: import servers, log in, point your agents at it", GroupID: "config", Args: cmdutil.ExactArgs(0),
 		Long: `Look for the agents and editors on this machine, show which servers they have, and
@@ -38,7 +42,7 @@ needs a person, so the command for it is printed.`,
   usher init --dry-run
   usher init --yes --no-link
   usher init --undo`,
-		RunE: func(c *cobra.Command, _ []string) error { return initRun(c.Context(), f, o) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	flags := c.Flags()
 	flags.BoolVarP(&o.yes, "yes", "y", false, "import and link without being asked")
@@ -51,7 +55,8 @@ needs a person, so the command for it is printed.`,
 	return c
 }
 
-func initRun(ctx context.Context, f *cmdutil.Factory, o initOptions) error {
+func initRun(ctx context.Context, o *initOptions) error {
+	f := o.f
 	switch {
 	case o.yes && o.rehearse:
 		return cmdutil.Usagef("leave one of them out", "--yes writes and --dry-run does not")
@@ -103,7 +108,7 @@ func newFirstRun(f *cmdutil.Factory) (*firstRun, error) {
 		return nil, err
 	}
 	s := &firstRun{Factory: f, target: t}
-	if s.imports, err = importPlan(f, t, importOptions{}); err != nil {
+	if s.imports, err = importPlan(f, t, &importOptions{}); err != nil {
 		return nil, err
 	}
 	l, err := links(f)
@@ -147,7 +152,7 @@ func (s *firstRun) show() {
 }
 
 // importStep asks once and imports.
-func (s *firstRun) importStep(ctx context.Context, o initOptions) error {
+func (s *firstRun) importStep(ctx context.Context, o *initOptions) error {
 	if len(s.imports.Add) == 0 {
 		return nil
 	}
@@ -182,7 +187,7 @@ func (s *firstRun) applyImports() error {
 
 // linkStep offers to link the clients that are not linked yet, and returns those
 // that are now.
-func (s *firstRun) linkStep(ctx context.Context, o initOptions) ([]string, error) {
+func (s *firstRun) linkStep(ctx context.Context, o *initOptions) ([]string, error) {
 	if o.noLink || len(s.names) == 0 {
 		return nil, nil
 	}
@@ -208,12 +213,12 @@ func (s *firstRun) linkStep(ctx context.Context, o initOptions) ([]string, error
 	return s.names, applyLinks(s.Factory, w)
 }
 
-func (s *firstRun) plannedLinks(names []string, o initOptions) (*linking, error) {
+func (s *firstRun) plannedLinks(names []string, o *initOptions) (*linking, error) {
 	l, err := links(s.Factory)
 	if err != nil {
 		return nil, err
 	}
-	w, err := planLinks(s.Factory, l, linkOptions{clients: names, replace: o.replace})
+	w, err := planLinks(s.Factory, l, &linkOptions{clients: names, replace: o.replace})
 	if err == nil {
 		w.step = true
 	}
@@ -221,7 +226,7 @@ func (s *firstRun) plannedLinks(names []string, o initOptions) (*linking, error)
 }
 
 // loginStep offers to log in, on a terminal.
-func (s *firstRun) loginStep(ctx context.Context, o initOptions) error {
+func (s *firstRun) loginStep(ctx context.Context, o *initOptions) error {
 	if o.noLogin || o.yes || !s.IO.InTTY {
 		return nil
 	}

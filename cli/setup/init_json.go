@@ -22,7 +22,7 @@ type (
 )
 
 // initQuietly writes if it was told to, and prints JSON.
-func initQuietly(f *cmdutil.Factory, s *firstRun, o initOptions) error {
+func initQuietly(f *cmdutil.Factory, s *firstRun, o *initOptions) error {
 	w := &linking{}
 	if o.yes && len(s.imports.Add) > 0 {
 		if err := s.applyImports(); err != nil {

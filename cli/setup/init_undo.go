@@ -129,7 +129,7 @@ func (s *firstRun) keepLinks(w *linking) error {
 }
 
 // initUndo takes back what init did: first the clients, then the servers.
-func initUndo(ctx context.Context, f *cmdutil.Factory, o initOptions) error {
+func initUndo(ctx context.Context, f *cmdutil.Factory, o *initOptions) error {
 	r, err := readInit(f)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func initUndo(ctx context.Context, f *cmdutil.Factory, o initOptions) error {
 	}
 	w := &linking{undo: true}
 	if len(r.Clients) > 0 {
-		if w, err = planUnlinks(f, linkOptions{clients: r.Clients}); err != nil {
+		if w, err = planUnlinks(f, &linkOptions{clients: r.Clients}); err != nil {
 			return err
 		}
 	}

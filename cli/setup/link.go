@@ -16,6 +16,7 @@ import (
 )
 
 type linkOptions struct {
+	f                   *cmdutil.Factory
 	clients             []string
 	all                 bool
 	name, file          string
@@ -25,8 +26,11 @@ type linkOptions struct {
 	yes, rehearse, json bool
 }
 
-func newCmdLink(f *cmdutil.Factory) *cobra.Command {
-	var o linkOptions
+func newCmdLink(f *cmdutil.Factory, runF func(context.Context, *linkOptions) error) *cobra.Command {
+	o := &linkOptions{f: f}
+	if runF == nil {
+		runF = linkRun
+	}
 	c := &cobra.Command{
 		Use: "link [CLIENT…]", Short: "Point your agents at usher", GroupID: "config",
 		Long: `Write one entry into the own file of each CLIENT, so that it starts "usher serve"
@@ -52,7 +56,7 @@ Clients: ` + strings.Join(clientNames(), ", ") + `.`,
 		ValidArgsFunction: completeClients,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.clients = args
-			return linkRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	flags := c.Flags()
@@ -84,7 +88,7 @@ func links(f *cmdutil.Factory) (clients.Links, error) {
 }
 
 // check refuses what contradicts itself.
-func (o linkOptions) check() error {
+func (o *linkOptions) check() error {
 	switch {
 	case o.yes && o.rehearse:
 		return cmdutil.Usagef("leave one of them out", "--yes writes and --dry-run does not")
@@ -109,7 +113,8 @@ func knownClients(names []string) error {
 	return nil
 }
 
-func linkRun(ctx context.Context, f *cmdutil.Factory, o linkOptions) error {
+func linkRun(ctx context.Context, o *linkOptions) error {
+	f := o.f
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -145,7 +150,7 @@ func linkRun(ctx context.Context, f *cmdutil.Factory, o linkOptions) error {
 }
 
 // words are the clients as they were named.
-func (o linkOptions) words() []string {
+func (o *linkOptions) words() []string {
 	if o.all {
 		return []string{"--all"}
 	}
@@ -178,7 +183,7 @@ func (w *linking) files() int {
 
 // planLinks decides what happens to each client. One that cannot be linked does not
 // keep the others from it.
-func planLinks(f *cmdutil.Factory, l clients.Links, o linkOptions) (*linking, error) {
+func planLinks(f *cmdutil.Factory, l clients.Links, o *linkOptions) (*linking, error) {
 	server, err := linkedServer(f, o)
 	if err != nil {
 		return nil, err
@@ -219,7 +224,7 @@ func planLinks(f *cmdutil.Factory, l clients.Links, o linkOptions) (*linking, er
 
 // entryName is the one that was asked for, the one that an entry of ours has, or
 // usher.
-func (o linkOptions) entryName(p clients.Presence) string {
+func (o *linkOptions) entryName(p clients.Presence) string {
 	if o.name != "" {
 		return o.name
 	}

@@ -19,7 +19,7 @@ import (
 const linkedTimeout = 5 * time.Minute
 
 // linkedServer is what a client is told: to start this program, or to reach it.
-func linkedServer(f *cmdutil.Factory, o linkOptions) (config.Server, error) {
+func linkedServer(f *cmdutil.Factory, o *linkOptions) (config.Server, error) {
 	if o.profile != "" {
 		cfg, err := f.Config()
 		if err != nil {
@@ -51,7 +51,7 @@ func linkedServer(f *cmdutil.Factory, o linkOptions) (config.Server, error) {
 	return s, nil
 }
 
-func linkedAddress(o linkOptions) (config.Server, error) {
+func linkedAddress(o *linkOptions) (config.Server, error) {
 	url := o.http
 	if o.profile != "" {
 		base, ok := strings.CutSuffix(url, "/mcp")
@@ -92,7 +92,7 @@ func thisProgram() (string, error) {
 
 // planMoves plans the import of what the clients have of their own, and returns the
 // servers that usher has then.
-func planMoves(f *cmdutil.Factory, w *linking, survey []clients.Presence, o linkOptions) ([]config.Server, error) {
+func planMoves(f *cmdutil.Factory, w *linking, survey []clients.Presence, o *linkOptions) ([]config.Server, error) {
 	if o.file != "" {
 		return nil, cmdutil.Usagef("usher link CLIENT --replace", "--replace moves what stands in the client's own file; leave out --file")
 	}

@@ -10,8 +10,11 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 )
 
-func newCmdUnlink(f *cmdutil.Factory) *cobra.Command {
-	var o linkOptions
+func newCmdUnlink(f *cmdutil.Factory, runF func(context.Context, *linkOptions) error) *cobra.Command {
+	o := &linkOptions{f: f}
+	if runF == nil {
+		runF = unlinkRun
+	}
 	c := &cobra.Command{
 		Use: "unlink CLIENT…|--all", Short: "Undo usher link", GroupID: "config",
 		Long: `Take usher out of the files of the clients. A file that nobody has touched since
@@ -28,7 +31,7 @@ back; the rest of the file stays as it is, comments and layout included.`,
 			if len(args) == 0 && !o.all {
 				return cmdutil.Usagef("usher unlink CLIENT…, or usher unlink --all", "usher unlink needs the name of a client")
 			}
-			return unlinkRun(c.Context(), f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	flags := c.Flags()
@@ -39,7 +42,8 @@ back; the rest of the file stays as it is, comments and layout included.`,
 	return c
 }
 
-func unlinkRun(ctx context.Context, f *cmdutil.Factory, o linkOptions) error {
+func unlinkRun(ctx context.Context, o *linkOptions) error {
+	f := o.f
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func unlinkRun(ctx context.Context, f *cmdutil.Factory, o linkOptions) error {
 	return applyLinks(f, w)
 }
 
-func planUnlinks(f *cmdutil.Factory, o linkOptions) (*linking, error) {
+func planUnlinks(f *cmdutil.Factory, o *linkOptions) (*linking, error) {
 	l, err := links(f)
 	if err != nil {
 		return nil, err

@@ -24,27 +24,34 @@ keychain, passphrase, file:PATH or env:NAME.`,
 		Args:    cmdutil.NoCommand,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCmdKeyShow(f), newCmdKeyRotate(f))
+	c.AddCommand(newCmdKeyShow(f, nil), newCmdKeyRotate(f))
 	return c
 }
 
-type keyShowOptions struct{ json, check bool }
+type keyShowOptions struct {
+	f           *cmdutil.Factory
+	json, check bool
+}
 
-func newCmdKeyShow(f *cmdutil.Factory) *cobra.Command {
-	var o keyShowOptions
+func newCmdKeyShow(f *cmdutil.Factory, runF func(context.Context, *keyShowOptions) error) *cobra.Command {
+	o := &keyShowOptions{f: f}
+	if runF == nil {
+		runF = keyShowRun
+	}
 	c := &cobra.Command{
 		Use: "show", Short: "Say where the key is kept", Args: cmdutil.ExactArgs(0),
 		Long: `Say where the key is kept. The key itself is not needed and never shown; --check
 looks whether it is there and is the right one.`,
 		Example: "  usher key show\n  usher key show --check --json",
-		RunE:    func(c *cobra.Command, _ []string) error { return keyShowRun(c.Context(), f, o) },
+		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	c.Flags().BoolVar(&o.check, "check", false, "look whether the key opens the store")
 	return c
 }
 
-func keyShowRun(ctx context.Context, f *cmdutil.Factory, o keyShowOptions) error {
+func keyShowRun(ctx context.Context, o *keyShowOptions) error {
+	f := o.f
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
@@ -93,7 +100,7 @@ type keyPlaceJSON struct {
 	Created time.Time `json:"created"`
 }
 
-func keyJSON(s vault.KeyStatus, o keyShowOptions, problem error) keyStatusJSON {
+func keyJSON(s vault.KeyStatus, o *keyShowOptions, problem error) keyStatusJSON {
 	j := keyStatusJSON{
 		Setting: s.Setting, Made: s.Made, Places: []keyPlaceJSON{}, Created: s.Created, DataKeys: s.DataKeys, Unfinished: s.Unfinished(),
 	}

@@ -26,7 +26,7 @@ SQLite file in the state directory, or the PostgreSQL database that "store" unde
 		Args:    cmdutil.NoCommand,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCmdStoreRepair(f), newCmdStoreMigrate(f))
+	c.AddCommand(newCmdStoreRepair(f), newCmdStoreMigrate(f, nil))
 	return c
 }
 
@@ -89,12 +89,16 @@ func storeRepairRun(ctx context.Context, f *cmdutil.Factory, asJSON bool) error 
 }
 
 type storeMigrateOptions struct {
+	f        *cmdutil.Factory
 	from, to string
 	json     bool
 }
 
-func newCmdStoreMigrate(f *cmdutil.Factory) *cobra.Command {
-	var o storeMigrateOptions
+func newCmdStoreMigrate(f *cmdutil.Factory, runF func(context.Context, *storeMigrateOptions) error) *cobra.Command {
+	o := &storeMigrateOptions{f: f}
+	if runF == nil {
+		runF = storeMigrateRun
+	}
 	c := &cobra.Command{
 		Use: "migrate", Short: "Move the store elsewhere, or to another schema", Args: cmdutil.ExactArgs(0),
 		Long: `With a place, copy everything from one store to another: a SQLite file or a
@@ -108,7 +112,7 @@ going back to an older usher.`,
 		Example: `  usher store migrate --to 'postgres://usher@db.example/usher'
   usher store migrate --from old.db --to '${env:DATABASE_URL}'
   usher store migrate --to 1`,
-		RunE: func(c *cobra.Command, _ []string) error { return storeMigrateRun(c.Context(), f, o) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	c.Flags().StringVar(&o.from, "from", "", "copy from this `store` (default: the one in use)")
 	c.Flags().StringVar(&o.to, "to", "", "copy to this `store`, or the number of a schema")
@@ -116,7 +120,8 @@ going back to an older usher.`,
 	return c
 }
 
-func storeMigrateRun(ctx context.Context, f *cmdutil.Factory, o storeMigrateOptions) error {
+func storeMigrateRun(ctx context.Context, o *storeMigrateOptions) error {
+	f := o.f
 	if o.to == "" {
 		return cmdutil.Usagef("usher store migrate --to postgres://…\nusher store migrate --to VERSION", "usher store migrate needs --to")
 	}
