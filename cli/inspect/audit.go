@@ -31,7 +31,7 @@ then says. "audit": {"enabled": false} under "usher" switches it off.`,
   usher audit export --since 24h > yesterday.ndjson`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCmdAuditTail(f, nil), newCmdAuditVerify(f), newCmdAuditExport(f))
+	c.AddCommand(newCmdAuditTail(f, nil), newCmdAuditVerify(f, nil), newCmdAuditExport(f, nil))
 	return c
 }
 
@@ -169,17 +169,25 @@ func showAct(f *cmdutil.Factory, x vault.Act, asJSON bool) error {
 	return err
 }
 
-func newCmdAuditExport(f *cmdutil.Factory) *cobra.Command {
-	var filter auditFilter
+type auditExportOptions struct {
+	f      *cmdutil.Factory
+	filter auditFilter
+}
+
+func newCmdAuditExport(f *cmdutil.Factory, runF func(context.Context, *auditExportOptions) error) *cobra.Command {
+	o := &auditExportOptions{f: f}
+	if runF == nil {
+		runF = auditExportRun
+	}
 	c := &cobra.Command{
 		Use: "export", Short: "Write the audit trail out, one JSON value a line", Args: cmdutil.ExactArgs(0),
 		Long: `Write the audit trail out from its beginning, one call a line, with the chain and
 the block it stands in. A block that cannot be trusted is told and left out.`,
 		Example: "  usher audit export > audit.ndjson\n  usher audit export --since 168h --principal ci",
-		RunE:    func(c *cobra.Command, _ []string) error { return auditExportRun(c.Context(), f, filter) },
+		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	filter.flags(c, f)
-	c.Flags().DurationVar(&filter.since, "since", 0, "only the last `time`, such as 24h")
+	o.filter.flags(c, f)
+	c.Flags().DurationVar(&o.filter.since, "since", 0, "only the last `time`, such as 24h")
 	return c
 }
 
@@ -202,7 +210,8 @@ func (x exportedAct) MarshalJSON() ([]byte, error) {
 	return append(append(text[:len(text)-1], ','), place[1:]...), err
 }
 
-func auditExportRun(ctx context.Context, f *cmdutil.Factory, filter auditFilter) error {
+func auditExportRun(ctx context.Context, o *auditExportOptions) error {
+	f, filter := o.f, o.filter
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err

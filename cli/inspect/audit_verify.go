@@ -11,9 +11,17 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-func newCmdAuditVerify(f *cmdutil.Factory) *cobra.Command {
-	var against string
-	var asJSON bool
+type auditVerifyOptions struct {
+	f       *cmdutil.Factory
+	against string
+	json    bool
+}
+
+func newCmdAuditVerify(f *cmdutil.Factory, runF func(context.Context, *auditVerifyOptions) error) *cobra.Command {
+	o := &auditVerifyOptions{f: f}
+	if runF == nil {
+		runF = auditVerifyRun
+	}
 	c := &cobra.Command{
 		Use: "verify", Short: "Check that nobody changed the audit log", Args: cmdutil.ExactArgs(0),
 		Long: `Read the whole audit log and check that every block is what its hash says, was
@@ -26,10 +34,10 @@ somewhere else and give it back with --against: then that shows, too.`,
 		Example: `  usher audit verify
   usher audit verify --json > heads.json
   usher audit verify --against heads.json`,
-		RunE: func(c *cobra.Command, _ []string) error { return auditVerifyRun(c.Context(), f, against, asJSON) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().StringVar(&against, "against", "", "also compare with a `file` that an earlier --json wrote")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&o.against, "against", "", "also compare with a `file` that an earlier --json wrote")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c
 }
 
@@ -42,7 +50,8 @@ type auditVerifyJSON struct {
 	Chains  []vault.Chain `json:"chains"`
 }
 
-func auditVerifyRun(ctx context.Context, f *cmdutil.Factory, against string, asJSON bool) error {
+func auditVerifyRun(ctx context.Context, o *auditVerifyOptions) error {
+	f, against, asJSON := o.f, o.against, o.json
 	heads, err := readHeads(against)
 	if err != nil {
 		return err

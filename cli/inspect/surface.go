@@ -15,24 +15,37 @@ func newCmdSurface(f *cmdutil.Factory) *cobra.Command {
 		Example: "  usher surface explain",
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	var asJSON bool
-	explain := &cobra.Command{
-		Use: "explain", Short: "Say which surface agents get, what it costs them, and why", Args: cmdutil.ExactArgs(0),
-		Example: "  usher surface explain\n  usher surface explain --json",
-		RunE:    func(c *cobra.Command, _ []string) error { return surfaceExplain(c.Context(), f, asJSON) },
-	}
-	explain.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(explain)
+	c.AddCommand(newCmdSurfaceExplain(f, nil))
 	return c
 }
 
-func surfaceExplain(ctx context.Context, f *cmdutil.Factory, asJSON bool) error {
+type surfaceExplainOptions struct {
+	f    *cmdutil.Factory
+	json bool
+}
+
+func newCmdSurfaceExplain(f *cmdutil.Factory, runF func(context.Context, *surfaceExplainOptions) error) *cobra.Command {
+	o := &surfaceExplainOptions{f: f}
+	if runF == nil {
+		runF = surfaceExplainRun
+	}
+	c := &cobra.Command{
+		Use: "explain", Short: "Say which surface agents get, what it costs them, and why", Args: cmdutil.ExactArgs(0),
+		Example: "  usher surface explain\n  usher surface explain --json",
+		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
+	}
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return c
+}
+
+func surfaceExplainRun(ctx context.Context, o *surfaceExplainOptions) error {
+	f := o.f
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
 	}
 	_, x := h.Surface().Auto()
-	if asJSON {
+	if o.json {
 		return f.PrintJSON(x)
 	}
 	fmt.Fprintf(f.IO.Out, "%s: %s\n", x.Mode, x.Why)

@@ -12,29 +12,45 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 )
 
-func newCmdAuth(f *cmdutil.Factory) *cobra.Command {
+// authOptions are those of the commands below auth.
+type authOptions struct {
+	f       *cmdutil.Factory
+	account string
+	json    bool
+}
+
+func newCmdAuth(f *cmdutil.Factory, runF func(context.Context, *authOptions) error) *cobra.Command {
 	c := &cobra.Command{
 		Use: "auth", Short: "Look at logins and client registrations", GroupID: "config", Args: cmdutil.NoSubcommand,
 		Example: "  usher auth list\n  usher auth show linear@work\n  usher auth explain linear\n  usher auth clients\n  usher auth prune",
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	var asJSON bool
-	c.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
-	sub := func(use, short string, args cobra.PositionalArgs, run func(context.Context, []string) error) {
+	o := &authOptions{f: f}
+	c.PersistentFlags().BoolVar(&o.json, "json", false, "print JSON")
+	sub := func(use, short string, args cobra.PositionalArgs, run func(context.Context, *authOptions) error) {
+		if runF != nil {
+			run = runF
+		}
 		c.AddCommand(&cobra.Command{
 			Use: use, Short: short, Args: args, ValidArgsFunction: cmdutil.CompleteServers(f, 1),
-			RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), args) },
+			RunE: func(c *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					o.account = args[0]
+				}
+				return run(c.Context(), o)
+			},
 		})
 	}
-	sub("list", "List all logins", cmdutil.ExactArgs(0), func(ctx context.Context, _ []string) error { return authList(ctx, f, asJSON) })
-	sub("show SERVER[@ACCOUNT]", "Show one login, without its tokens", cmdutil.ExactArgs(1), func(ctx context.Context, args []string) error { return authShow(ctx, f, args[0], asJSON) })
-	sub("explain SERVER[@ACCOUNT]", "Find out what a login would do, without doing it", cmdutil.ExactArgs(1), func(ctx context.Context, args []string) error { return authExplain(ctx, f, args[0], asJSON) })
-	sub("clients", "List the client registrations", cmdutil.ExactArgs(0), func(ctx context.Context, _ []string) error { return authClients(ctx, f, asJSON) })
-	sub("prune", "Remove unused registrations and logins that cannot be finished", cmdutil.ExactArgs(0), func(ctx context.Context, _ []string) error { return authPrune(ctx, f, asJSON) })
+	sub("list", "List all logins", cmdutil.ExactArgs(0), authListRun)
+	sub("show SERVER[@ACCOUNT]", "Show one login, without its tokens", cmdutil.ExactArgs(1), authShowRun)
+	sub("explain SERVER[@ACCOUNT]", "Find out what a login would do, without doing it", cmdutil.ExactArgs(1), authExplainRun)
+	sub("clients", "List the client registrations", cmdutil.ExactArgs(0), authClientsRun)
+	sub("prune", "Remove unused registrations and logins that cannot be finished", cmdutil.ExactArgs(0), authPruneRun)
 	return c
 }
 
-func authList(ctx context.Context, f *cmdutil.Factory, asJSON bool) error {
+func authListRun(ctx context.Context, o *authOptions) error {
+	f, asJSON := o.f, o.json
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
@@ -108,7 +124,8 @@ func newAuthRow(s auth.Status) authRow {
 	}
 }
 
-func authShow(ctx context.Context, f *cmdutil.Factory, text string, asJSON bool) error {
+func authShowRun(ctx context.Context, o *authOptions) error {
+	f, text, asJSON := o.f, o.account, o.json
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
@@ -165,7 +182,8 @@ func newExplainRow(x *auth.Explanation) explainRow {
 	}
 }
 
-func authExplain(ctx context.Context, f *cmdutil.Factory, text string, asJSON bool) error {
+func authExplainRun(ctx context.Context, o *authOptions) error {
+	f, text, asJSON := o.f, o.account, o.json
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
@@ -205,7 +223,8 @@ type clientRow struct {
 	InUse    bool      `json:"in_use"`
 }
 
-func authClients(ctx context.Context, f *cmdutil.Factory, asJSON bool) error {
+func authClientsRun(ctx context.Context, o *authOptions) error {
+	f, asJSON := o.f, o.json
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
@@ -233,7 +252,8 @@ func authClients(ctx context.Context, f *cmdutil.Factory, asJSON bool) error {
 	return nil
 }
 
-func authPrune(ctx context.Context, f *cmdutil.Factory, asJSON bool) error {
+func authPruneRun(ctx context.Context, o *authOptions) error {
+	f, asJSON := o.f, o.json
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err

@@ -9,6 +9,6 @@ import (
 // Commands returns the commands of this package.
 func Commands(f *cmdutil.Factory) []*cobra.Command {
 	return []*cobra.Command{
-		newCmdLogin(f, nil), newCmdLogout(f), newCmdAuth(f),
+		newCmdLogin(f, nil), newCmdLogout(f, nil), newCmdAuth(f, nil),
 	}
 }

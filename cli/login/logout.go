@@ -8,18 +8,31 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 )
 
-func newCmdLogout(f *cmdutil.Factory) *cobra.Command {
+type logoutOptions struct {
+	f        *cmdutil.Factory
+	accounts []string
+}
+
+func newCmdLogout(f *cmdutil.Factory, runF func(context.Context, *logoutOptions) error) *cobra.Command {
+	o := &logoutOptions{f: f}
+	if runF == nil {
+		runF = logoutRun
+	}
 	return &cobra.Command{
 		Use: "logout SERVER[@ACCOUNT]…", Short: "Log out of a server", GroupID: "use", Args: cmdutil.RangeArgs(1, -1),
 		Long: `Log out: the tokens are revoked where the server offers that, then deleted here,
 together with the client registration when no other login uses it.`,
 		Example:           "  usher logout linear\n  usher logout linear@work",
 		ValidArgsFunction: cmdutil.CompleteServers(f, -1),
-		RunE:              func(c *cobra.Command, args []string) error { return logoutRun(c.Context(), f, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			o.accounts = args
+			return runF(c.Context(), o)
+		},
 	}
 }
 
-func logoutRun(ctx context.Context, f *cmdutil.Factory, accounts []string) error {
+func logoutRun(ctx context.Context, o *logoutOptions) error {
+	f, accounts := o.f, o.accounts
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err

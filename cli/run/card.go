@@ -11,8 +11,17 @@ import (
 	"github.com/usher-mcp/usher/internal/app"
 )
 
-func newCmdCard(f *cmdutil.Factory) *cobra.Command {
-	var asJSON bool
+type cardOptions struct {
+	f      *cmdutil.Factory
+	server string
+	json   bool
+}
+
+func newCmdCard(f *cmdutil.Factory, runF func(context.Context, *cardOptions) error) *cobra.Command {
+	o := &cardOptions{f: f}
+	if runF == nil {
+		runF = cardRun
+	}
 	c := &cobra.Command{
 		Use: "card SERVER", Short: "Show what a server announces before it is connected to", GroupID: "use", Args: cmdutil.ExactArgs(1),
 		Long: `Read the server card that "card" of the definition names, a path or a URL, and show
@@ -24,9 +33,12 @@ are "offered" or "missing". Pins are made of what the server itself lists.`,
 		Example: `  usher card notes
   usher card notes --json | jq -r '.tools[].name'`,
 		ValidArgsFunction: cmdutil.CompleteServers(f, 1),
-		RunE:              func(c *cobra.Command, args []string) error { return cardRun(c.Context(), f, args[0], asJSON) },
+		RunE: func(c *cobra.Command, args []string) error {
+			o.server = args[0]
+			return runF(c.Context(), o)
+		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c
 }
 
@@ -61,7 +73,8 @@ type (
 	}
 )
 
-func cardRun(ctx context.Context, f *cmdutil.Factory, server string, asJSON bool) error {
+func cardRun(ctx context.Context, o *cardOptions) error {
+	f, server, asJSON := o.f, o.server, o.json
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 // Commands returns the commands of this package.
 func Commands(f *cmdutil.Factory) []*cobra.Command {
 	return []*cobra.Command{
-		newCmdTools(f, nil), newCmdDescribe(f, nil), newCmdCall(f, nil), newCmdSearch(f, nil), newCmdDiscover(f, nil), newCmdCard(f), newCmdLogs(f, nil),
+		newCmdTools(f, nil), newCmdDescribe(f, nil), newCmdCall(f, nil), newCmdSearch(f, nil), newCmdDiscover(f, nil), newCmdCard(f, nil), newCmdLogs(f, nil),
 	}
 }
 

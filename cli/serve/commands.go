@@ -9,6 +9,6 @@ import (
 // Commands returns the commands of this package.
 func Commands(f *cmdutil.Factory) []*cobra.Command {
 	return []*cobra.Command{
-		newCmdServe(f, nil), newCmdConsole(f, nil), newCmdReload(f), newCmdStop(f), newCmdHold(f),
+		newCmdServe(f, nil), newCmdConsole(f, nil), newCmdReload(f, nil), newCmdStop(f, nil), newCmdHold(f, nil),
 	}
 }

@@ -9,17 +9,23 @@ import (
 	"github.com/usher-mcp/usher/internal/app"
 )
 
+type holdOptions struct {
+	f     *cmdutil.Factory
+	names []string
+}
+
 // newCmdHold is for tests and for looking around: a host that only runs.
-func newCmdHold(f *cmdutil.Factory) *cobra.Command {
+func newCmdHold(f *cmdutil.Factory, runF func(context.Context, *holdOptions) error) *cobra.Command {
+	o := &holdOptions{f: f}
+	if runF == nil {
+		runF = holdRun
+	}
 	return &cobra.Command{
 		Use: "hold [NAME…]", Short: "Open the host and connect servers until a signal comes", Hidden: true, Args: cmdutil.RangeArgs(0, -1),
 		ValidArgsFunction: cmdutil.CompleteServers(f, -1),
 		RunE: func(c *cobra.Command, args []string) error {
-			h, err := f.Open(c.Context())
-			if err != nil {
-				return err
-			}
-			return whileSteered(f, h, func() error { return holdRun(c.Context(), f, h, args) })
+			o.names = args
+			return runF(c.Context(), o)
 		},
 	}
 }
@@ -37,12 +43,18 @@ func whileSteered(f *cmdutil.Factory, h *app.App, run func() error) error {
 }
 
 // holdRun connects servers and waits for the end of ctx.
-func holdRun(ctx context.Context, f *cmdutil.Factory, h *app.App, names []string) error {
-	for _, name := range names {
-		if _, err := h.Tools(ctx, name); err != nil {
-			f.Note("%s: %v", name, err)
-		}
+func holdRun(ctx context.Context, o *holdOptions) error {
+	h, err := o.f.Open(ctx)
+	if err != nil {
+		return err
 	}
-	<-ctx.Done()
-	return nil
+	return whileSteered(o.f, h, func() error {
+		for _, name := range o.names {
+			if _, err := h.Tools(ctx, name); err != nil {
+				o.f.Note("%s: %v", name, err)
+			}
+		}
+		<-ctx.Done()
+		return nil
+	})
 }

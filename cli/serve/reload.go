@@ -14,15 +14,19 @@ import (
 
 // steerOptions are those of commands that steer running ushers.
 type steerOptions struct {
+	f         *cmdutil.Factory
 	operation string // reload or stop
 	done      string // the same in the past tense
 	server    string
+	files     bool // no server was named
 	pid       int
 }
 
-func newCmdReload(f *cmdutil.Factory) *cobra.Command {
-	c := newCmdSteer(f, steerOptions{operation: "reload", done: "reloaded"})
-	steer := c.RunE
+func newCmdReload(f *cmdutil.Factory, runF func(context.Context, *steerOptions) error) *cobra.Command {
+	if runF == nil {
+		runF = reloadRun
+	}
+	c := newCmdSteer(f, runF, steerOptions{operation: "reload", done: "reloaded"})
 	c.Use, c.Args = "reload [NAME]", cmdutil.RangeArgs(0, 1)
 	c.Short = "Let running ushers connect to a server anew, or read their files again"
 	c.Long = `Drop the connections of a server in every running usher, and forget its failures,
@@ -35,21 +39,20 @@ changed are connected anew.`
 	c.Example = `  usher reload                     read the configuration again
   usher reload github
   usher reload github --pid 4711   only in that usher`
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return steer(c, args)
-		}
-		pid, err := c.Flags().GetInt("pid")
-		if err != nil {
-			return err
-		}
-		return rereadRun(c.Context(), f, pid)
-	}
 	return c
 }
 
-// rereadRun has running ushers read their files again.
-func rereadRun(ctx context.Context, f *cmdutil.Factory, pid int) error {
+// reloadRun has running ushers connect to a server again, or read their files when none
+// is named.
+func reloadRun(ctx context.Context, o *steerOptions) error {
+	if o.files {
+		return reread(ctx, o.f, o.pid)
+	}
+	return steerRun(ctx, o)
+}
+
+// reread has running ushers read their files again.
+func reread(ctx context.Context, f *cmdutil.Factory, pid int) error {
 	peers, err := cmdutil.Running(ctx, f, pid)
 	if err != nil {
 		return err
@@ -77,22 +80,29 @@ func rereadRun(ctx context.Context, f *cmdutil.Factory, pid int) error {
 	return errors.Join(failed...)
 }
 
-func newCmdSteer(f *cmdutil.Factory, o steerOptions) *cobra.Command {
+func newCmdSteer(f *cmdutil.Factory, runF func(context.Context, *steerOptions) error, o steerOptions) *cobra.Command {
+	o.f = f
+	if runF == nil {
+		runF = steerRun
+	}
 	c := &cobra.Command{
 		Use: o.operation + " NAME", GroupID: "run", Args: cmdutil.ExactArgs(1),
 		Example: fmt.Sprintf(`  usher %s github
   usher %[1]s github --pid 4711    only in that usher`, o.operation),
 		ValidArgsFunction: cmdutil.CompleteServers(f, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			o.server = args[0]
-			return steerRun(c.Context(), f, o)
+			if o.files = len(args) == 0; !o.files {
+				o.server = args[0]
+			}
+			return runF(c.Context(), &o)
 		},
 	}
 	c.Flags().IntVar(&o.pid, "pid", 0, "only the usher with this process `id`")
 	return c
 }
 
-func steerRun(ctx context.Context, f *cmdutil.Factory, o steerOptions) error {
+func steerRun(ctx context.Context, o *steerOptions) error {
+	f := o.f
 	peers, err := cmdutil.Running(ctx, f, o.pid)
 	if err != nil {
 		return err
@@ -109,7 +119,7 @@ func steerRun(ctx context.Context, f *cmdutil.Factory, o steerOptions) error {
 
 // nobodyHosts says why nothing was done: that is no failure as long as the server
 // exists.
-func nobodyHosts(f *cmdutil.Factory, o steerOptions, got cmdutil.SteerOutcome) error {
+func nobodyHosts(f *cmdutil.Factory, o *steerOptions, got cmdutil.SteerOutcome) error {
 	cfg, err := f.Config()
 	if err != nil {
 		return err

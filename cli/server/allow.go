@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -13,6 +14,7 @@ import (
 )
 
 type ruleOptions struct {
+	f        *cmdutil.Factory
 	kind     string // allow or deny
 	rules    []string
 	remove   bool
@@ -21,8 +23,8 @@ type ruleOptions struct {
 	rehearse bool
 }
 
-func newCmdAllow(f *cmdutil.Factory) *cobra.Command {
-	c := newCmdRule(f, "allow", "Let only what matches a rule be used")
+func newCmdAllow(f *cmdutil.Factory, runF func(context.Context, *ruleOptions) error) *cobra.Command {
+	c := newCmdRule(f, runF, "allow", "Let only what matches a rule be used")
 	c.Long = `Add a rule to usher.policy.allow of your own file. Once there is an allow rule,
 only what matches one may be used; a deny rule always wins.
 
@@ -35,8 +37,8 @@ any characters.`
 	return c
 }
 
-func newCmdDeny(f *cmdutil.Factory) *cobra.Command {
-	c := newCmdRule(f, "deny", "Forbid what matches a rule")
+func newCmdDeny(f *cmdutil.Factory, runF func(context.Context, *ruleOptions) error) *cobra.Command {
+	c := newCmdRule(f, runF, "deny", "Forbid what matches a rule")
 	c.Long = `Add a rule to usher.policy.deny of your own file. What matches it cannot be used,
 whatever else is allowed.
 
@@ -49,15 +51,18 @@ any characters.`
 	return c
 }
 
-func newCmdRule(f *cmdutil.Factory, kind, short string) *cobra.Command {
-	o := ruleOptions{kind: kind}
+func newCmdRule(f *cmdutil.Factory, runF func(context.Context, *ruleOptions) error, kind, short string) *cobra.Command {
+	o := &ruleOptions{f: f, kind: kind}
+	if runF == nil {
+		runF = ruleRun
+	}
 	c := &cobra.Command{
 		Use: kind + " RULE…", Short: short, GroupID: "config",
 		Args:              cmdutil.RangeArgs(0, -1),
-		ValidArgsFunction: completeRules(f, &o),
+		ValidArgsFunction: completeRules(f, o),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.rules = args
-			return ruleRun(f, o)
+			return runF(c.Context(), o)
 		},
 	}
 	c.Flags().BoolVar(&o.remove, "remove", false, "take the rule out")
@@ -67,7 +72,8 @@ func newCmdRule(f *cmdutil.Factory, kind, short string) *cobra.Command {
 	return c
 }
 
-func ruleRun(f *cmdutil.Factory, o ruleOptions) error {
+func ruleRun(_ context.Context, o *ruleOptions) error {
+	f := o.f
 	switch {
 	case o.list && (len(o.rules) > 0 || o.remove):
 		return cmdutil.Usagef("usher "+o.kind+" --list", "--list only shows")
@@ -104,7 +110,7 @@ func ruleRun(f *cmdutil.Factory, o ruleOptions) error {
 }
 
 // edit changes the file and returns what was done to each rule.
-func (o ruleOptions) edit(t cmdutil.Target) ([]string, error) {
+func (o *ruleOptions) edit(t cmdutil.Target) ([]string, error) {
 	var done []string
 	edit := func(d *config.Document) error {
 		done = nil // a file that changed meanwhile is edited again
@@ -128,7 +134,7 @@ func (o ruleOptions) edit(t cmdutil.Target) ([]string, error) {
 	return done, err
 }
 
-func (o ruleOptions) change(d *config.Document, rule string) (string, error) {
+func (o *ruleOptions) change(d *config.Document, rule string) (string, error) {
 	shown := fmt.Sprintf("%q", o.kind+" "+config.Unquoted(rule))
 	if o.remove {
 		found, err := d.RemoveRule(o.kind, rule)
@@ -148,7 +154,7 @@ func (o ruleOptions) change(d *config.Document, rule string) (string, error) {
 }
 
 // ruleConsequences says what the rules mean for the servers there are.
-func ruleConsequences(f *cmdutil.Factory, o ruleOptions, before *config.Config) {
+func ruleConsequences(f *cmdutil.Factory, o *ruleOptions, before *config.Config) {
 	for _, rule := range o.rules {
 		server, _, _ := strings.Cut(rule, "/")
 		matched := matching(before, server)
@@ -184,7 +190,7 @@ func matching(cfg *config.Config, pattern string) []string {
 	return out
 }
 
-func ruleList(f *cmdutil.Factory, cfg *config.Config, o ruleOptions) error {
+func ruleList(f *cmdutil.Factory, cfg *config.Config, o *ruleOptions) error {
 	rules := o.of(cfg)
 	if o.json {
 		type rule struct {
@@ -211,7 +217,7 @@ func ruleList(f *cmdutil.Factory, cfg *config.Config, o ruleOptions) error {
 }
 
 // of returns the rules of the kind that are in force.
-func (o ruleOptions) of(cfg *config.Config) []config.Rule {
+func (o *ruleOptions) of(cfg *config.Config) []config.Rule {
 	if o.kind == "deny" {
 		return cfg.Usher.Policy.Deny
 	}

@@ -9,6 +9,6 @@ import (
 // Commands returns the commands of this package.
 func Commands(f *cmdutil.Factory) []*cobra.Command {
 	return []*cobra.Command{
-		newCmdAdd(f, nil), newCmdRemove(f, nil), newCmdList(f, nil), newCmdApprove(f, nil), newCmdAllow(f), newCmdDeny(f),
+		newCmdAdd(f, nil), newCmdRemove(f, nil), newCmdList(f, nil), newCmdApprove(f, nil), newCmdAllow(f, nil), newCmdDeny(f, nil),
 	}
 }

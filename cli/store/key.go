@@ -24,7 +24,7 @@ keychain, passphrase, file:PATH or env:NAME.`,
 		Args:    cmdutil.NoCommand,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCmdKeyShow(f, nil), newCmdKeyRotate(f))
+	c.AddCommand(newCmdKeyShow(f, nil), newCmdKeyRotate(f, nil))
 	return c
 }
 
@@ -117,8 +117,16 @@ func keyJSON(s vault.KeyStatus, o *keyShowOptions, problem error) keyStatusJSON 
 	return j
 }
 
-func newCmdKeyRotate(f *cmdutil.Factory) *cobra.Command {
-	var to string
+type keyRotateOptions struct {
+	f  *cmdutil.Factory
+	to string
+}
+
+func newCmdKeyRotate(f *cmdutil.Factory, runF func(context.Context, *keyRotateOptions) error) *cobra.Command {
+	o := &keyRotateOptions{f: f}
+	if runF == nil {
+		runF = keyRotateRun
+	}
 	c := &cobra.Command{
 		Use: "rotate", Short: "Make a new key and seal everything anew", Args: cmdutil.ExactArgs(0),
 		Long: `Make a new key, seal all logins and secrets with it, and throw the old one away.
@@ -128,16 +136,17 @@ again finishes it. --to moves the key to another place.`,
   usher key rotate --to keychain
   usher key rotate --to file:/etc/usher/key
   NEW_KEY="$(openssl rand -base64 32)" usher key rotate --to env:NEW_KEY`,
-		RunE: func(c *cobra.Command, _ []string) error { return keyRotateRun(c.Context(), f, to) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().StringVar(&to, "to", "", "keep the new key in `keychain, passphrase, file:PATH or env:NAME`")
+	c.Flags().StringVar(&o.to, "to", "", "keep the new key in `keychain, passphrase, file:PATH or env:NAME`")
 	_ = c.RegisterFlagCompletionFunc("to", func(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return cmdutil.Offer([]string{"keychain", "passphrase", "file:", "env:"}, prefix), cobra.ShellCompDirectiveNoSpace
 	}) // the flag was just made
 	return c
 }
 
-func keyRotateRun(ctx context.Context, f *cmdutil.Factory, to string) error {
+func keyRotateRun(ctx context.Context, o *keyRotateOptions) error {
+	f, to := o.f, o.to
 	to, err := keyPlace(f, to)
 	if err != nil {
 		return err

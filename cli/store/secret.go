@@ -29,11 +29,21 @@ is never printed.`,
 		Args: cmdutil.NoCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCmdSecretSet(f), newCmdSecretList(f), newCmdSecretRm(f))
+	c.AddCommand(newCmdSecretSet(f, nil), newCmdSecretList(f, nil), newCmdSecretRm(f, nil))
 	return c
 }
 
-func newCmdSecretSet(f *cmdutil.Factory) *cobra.Command {
+type secretSetOptions struct {
+	f     *cmdutil.Factory
+	name  string
+	piped bool
+}
+
+func newCmdSecretSet(f *cmdutil.Factory, runF func(context.Context, *secretSetOptions) error) *cobra.Command {
+	o := &secretSetOptions{f: f}
+	if runF == nil {
+		runF = secretSetRun
+	}
 	return &cobra.Command{
 		Use: "set NAME [-]", Short: "Keep a value, read from the terminal or standard input", Args: cmdutil.RangeArgs(1, 2),
 		Long: `Keep a value under a name. On a terminal it is asked for and not shown; otherwise,
@@ -43,28 +53,49 @@ and with -, it is what standard input holds, without the line break at its end.`
 			if len(args) == 2 && args[1] != "-" {
 				return cmdutil.Usagef("usher secret set "+args[0], "a value is not given as an argument, where others could see it")
 			}
-			return secretSetRun(c.Context(), f, args[0], len(args) == 2)
+			o.name, o.piped = args[0], len(args) == 2
+			return runF(c.Context(), o)
 		},
 		ValidArgsFunction: completeSecrets(f, 1),
 	}
 }
 
-func newCmdSecretList(f *cmdutil.Factory) *cobra.Command {
-	var asJSON bool
+type secretListOptions struct {
+	f    *cmdutil.Factory
+	json bool
+}
+
+func newCmdSecretList(f *cmdutil.Factory, runF func(context.Context, *secretListOptions) error) *cobra.Command {
+	o := &secretListOptions{f: f}
+	if runF == nil {
+		runF = secretListRun
+	}
 	c := &cobra.Command{
 		Use: "list", Short: "Show names, fingerprints and dates", Args: cmdutil.ExactArgs(0),
 		Example: "  usher secret list\n  usher secret list --json",
-		RunE:    func(c *cobra.Command, _ []string) error { return secretListRun(c.Context(), f, asJSON) },
+		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c
 }
 
-func newCmdSecretRm(f *cmdutil.Factory) *cobra.Command {
+type secretRmOptions struct {
+	f     *cmdutil.Factory
+	names []string
+}
+
+func newCmdSecretRm(f *cmdutil.Factory, runF func(context.Context, *secretRmOptions) error) *cobra.Command {
+	o := &secretRmOptions{f: f}
+	if runF == nil {
+		runF = secretRmRun
+	}
 	return &cobra.Command{
 		Use: "rm NAME…", Aliases: []string{"remove"}, Short: "Forget values", Args: cmdutil.RangeArgs(1, -1),
-		Example:           "  usher secret rm github-token",
-		RunE:              func(c *cobra.Command, args []string) error { return secretRmRun(c.Context(), f, args) },
+		Example: "  usher secret rm github-token",
+		RunE: func(c *cobra.Command, args []string) error {
+			o.names = args
+			return runF(c.Context(), o)
+		},
 		ValidArgsFunction: completeSecrets(f, -1),
 	}
 }
@@ -72,7 +103,8 @@ func newCmdSecretRm(f *cmdutil.Factory) *cobra.Command {
 // maxSecret bounds what is read for a secret.
 const maxSecret = 1 << 20
 
-func secretSetRun(ctx context.Context, f *cmdutil.Factory, name string, piped bool) error {
+func secretSetRun(ctx context.Context, o *secretSetOptions) error {
+	f, name, piped := o.f, o.name, o.piped
 	if err := secretName(name); err != nil {
 		return err
 	}
@@ -120,7 +152,8 @@ func secretName(name string) error {
 	return nil
 }
 
-func secretListRun(ctx context.Context, f *cmdutil.Factory, asJSON bool) error {
+func secretListRun(ctx context.Context, o *secretListOptions) error {
+	f, asJSON := o.f, o.json
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
@@ -175,7 +208,8 @@ func secretsJSON(list []vault.SecretInfo) []secretJSON {
 	return out
 }
 
-func secretRmRun(ctx context.Context, f *cmdutil.Factory, names []string) error {
+func secretRmRun(ctx context.Context, o *secretRmOptions) error {
+	f, names := o.f, o.names
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err

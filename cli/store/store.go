@@ -26,21 +26,29 @@ SQLite file in the state directory, or the PostgreSQL database that "store" unde
 		Args:    cmdutil.NoCommand,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCmdStoreRepair(f), newCmdStoreMigrate(f, nil))
+	c.AddCommand(newCmdStoreRepair(f, nil), newCmdStoreMigrate(f, nil))
 	return c
 }
 
-func newCmdStoreRepair(f *cmdutil.Factory) *cobra.Command {
-	var asJSON bool
+type storeRepairOptions struct {
+	f    *cmdutil.Factory
+	json bool
+}
+
+func newCmdStoreRepair(f *cmdutil.Factory, runF func(context.Context, *storeRepairOptions) error) *cobra.Command {
+	o := &storeRepairOptions{f: f}
+	if runF == nil {
+		runF = storeRepairRun
+	}
 	c := &cobra.Command{
 		Use: "repair", Short: "Save what can be read of a damaged file", Args: cmdutil.ExactArgs(0),
 		Long: `Read all that can be read of a damaged SQLite file into a new one, which takes its
 place. The damaged file is kept beside it. A sound file is left alone. Stop all
 running ushers first.`,
 		Example: "  usher store repair\n  usher store repair --json",
-		RunE:    func(c *cobra.Command, _ []string) error { return storeRepairRun(c.Context(), f, asJSON) },
+		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c
 }
 
@@ -54,7 +62,8 @@ type repairJSON struct {
 	Quarantined int      `json:"quarantined"`
 }
 
-func storeRepairRun(ctx context.Context, f *cmdutil.Factory, asJSON bool) error {
+func storeRepairRun(ctx context.Context, o *storeRepairOptions) error {
+	f, asJSON := o.f, o.json
 	source, err := storeSource(ctx, f)
 	if err != nil {
 		return err

@@ -20,50 +20,69 @@ func newCmdToken(f *cmdutil.Factory) *cobra.Command {
   usher token revoke ID`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCmdTokenMint(f), newCmdTokenList(f), newCmdTokenRevoke(f), newCmdTokenScript(f))
+	c.AddCommand(newCmdTokenMint(f, nil), newCmdTokenList(f, nil), newCmdTokenRevoke(f, nil), newCmdTokenScript(f, nil))
 	return c
 }
 
-func newCmdTokenMint(f *cmdutil.Factory) *cobra.Command {
-	var m gateway.Mint
+type tokenMintOptions struct {
+	f *cmdutil.Factory
+	gateway.Mint
+}
+
+func newCmdTokenMint(f *cmdutil.Factory, runF func(context.Context, *tokenMintOptions) error) *cobra.Command {
+	o := &tokenMintOptions{f: f}
+	if runF == nil {
+		runF = tokenMintRun
+	}
 	c := &cobra.Command{
 		Use: "mint", Short: "Make a token; its text is shown once", Args: cmdutil.ExactArgs(0),
 		Example: "  usher token mint --name ci --servers docs,github --tools 'github/get_*' --ttl 24h",
-		RunE: func(c *cobra.Command, _ []string) error {
-			h, err := f.Open(c.Context())
-			if err != nil {
-				return err
-			}
-			text, token, err := h.Tokens().Mint(c.Context(), m)
-			if err != nil {
-				return err
-			}
-			f.Note("token %s; it is shown only now, and kept as a hash:", token.ID)
-			_, err = fmt.Fprintln(f.IO.Out, text)
-			return err
-		},
+		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&m.Name, "name", "", "what it is for, in your `words`")
-	flags.StringVar(&m.Principal, "principal", "", "whose logins it uses (default: yours)")
-	flags.StringSliceVar(&m.Servers, "servers", nil, "only these servers (`globs`)")
-	flags.StringSliceVar(&m.Tools, "tools", nil, "only these tools (`globs` such as github/get_*)")
-	flags.StringSliceVar(&m.Profiles, "profiles", nil, "only the endpoints of these profiles (`names`)")
-	flags.DurationVar(&m.TTL, "ttl", 0, "how long it is good for, such as 24h (default: for ever)")
+	flags.StringVar(&o.Name, "name", "", "what it is for, in your `words`")
+	flags.StringVar(&o.Principal, "principal", "", "whose logins it uses (default: yours)")
+	flags.StringSliceVar(&o.Servers, "servers", nil, "only these servers (`globs`)")
+	flags.StringSliceVar(&o.Tools, "tools", nil, "only these tools (`globs` such as github/get_*)")
+	flags.StringSliceVar(&o.Profiles, "profiles", nil, "only the endpoints of these profiles (`names`)")
+	flags.DurationVar(&o.TTL, "ttl", 0, "how long it is good for, such as 24h (default: for ever)")
 	return c
 }
 
-func newCmdTokenList(f *cmdutil.Factory) *cobra.Command {
-	var asJSON bool
+func tokenMintRun(ctx context.Context, o *tokenMintOptions) error {
+	h, err := o.f.Open(ctx)
+	if err != nil {
+		return err
+	}
+	text, token, err := h.Tokens().Mint(ctx, o.Mint)
+	if err != nil {
+		return err
+	}
+	o.f.Note("token %s; it is shown only now, and kept as a hash:", token.ID)
+	_, err = fmt.Fprintln(o.f.IO.Out, text)
+	return err
+}
+
+type tokenListOptions struct {
+	f    *cmdutil.Factory
+	json bool
+}
+
+func newCmdTokenList(f *cmdutil.Factory, runF func(context.Context, *tokenListOptions) error) *cobra.Command {
+	o := &tokenListOptions{f: f}
+	if runF == nil {
+		runF = tokenListRun
+	}
 	c := &cobra.Command{
 		Use: "list", Short: "List the tokens", Args: cmdutil.ExactArgs(0),
-		RunE: func(c *cobra.Command, _ []string) error { return tokenListRun(c.Context(), f, asJSON) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c
 }
 
-func tokenListRun(ctx context.Context, f *cmdutil.Factory, asJSON bool) error {
+func tokenListRun(ctx context.Context, o *tokenListOptions) error {
+	f, asJSON := o.f, o.json
 	h, err := f.Open(ctx)
 	if err != nil {
 		return err
@@ -98,19 +117,33 @@ func orAll(globs []string) string {
 	return cmdutil.CleanLine(strings.Join(globs, " "))
 }
 
-func newCmdTokenRevoke(f *cmdutil.Factory) *cobra.Command {
+type tokenRevokeOptions struct {
+	f  *cmdutil.Factory
+	id string
+}
+
+func newCmdTokenRevoke(f *cmdutil.Factory, runF func(context.Context, *tokenRevokeOptions) error) *cobra.Command {
+	o := &tokenRevokeOptions{f: f}
+	if runF == nil {
+		runF = tokenRevokeRun
+	}
 	return &cobra.Command{
 		Use: "revoke ID", Short: "End a token", Args: cmdutil.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			h, err := f.Open(c.Context())
-			if err != nil {
-				return err
-			}
-			if err := h.Tokens().Revoke(c.Context(), args[0]); err != nil {
-				return err
-			}
-			f.Note("token %s is revoked", args[0])
-			return nil
+			o.id = args[0]
+			return runF(c.Context(), o)
 		},
 	}
+}
+
+func tokenRevokeRun(ctx context.Context, o *tokenRevokeOptions) error {
+	h, err := o.f.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.Tokens().Revoke(ctx, o.id); err != nil {
+		return err
+	}
+	o.f.Note("token %s is revoked", o.id)
+	return nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,8 +11,16 @@ import (
 	"github.com/usher-mcp/usher/internal/person"
 )
 
-func newCmdTokenScript(f *cmdutil.Factory) *cobra.Command {
-	var remove bool
+type tokenScriptOptions struct {
+	f      *cmdutil.Factory
+	remove bool
+}
+
+func newCmdTokenScript(f *cmdutil.Factory, runF func(context.Context, *tokenScriptOptions) error) *cobra.Command {
+	o := &tokenScriptOptions{f: f}
+	if runF == nil {
+		runF = tokenScriptRun
+	}
 	c := &cobra.Command{
 		Use: "script", Short: "Make the token with which scripts may change what guards you", Args: cmdutil.ExactArgs(0),
 		Long: `What loosens a guard needs a person: accepting pins, allowing tools, approving
@@ -28,13 +37,14 @@ from the pipeline's own secret, as in the example.`,
   USHER_SCRIPT_TOKEN=… usher approve --all --yes
   usher token script --remove
   printf %s "$USHER_SCRIPT_TOKEN" | sha256sum > ~/.config/usher/script-token`,
-		RunE: func(*cobra.Command, []string) error { return tokenScriptRun(f, remove) },
+		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().BoolVar(&remove, "remove", false, "make the token invalid")
+	c.Flags().BoolVar(&o.remove, "remove", false, "make the token invalid")
 	return c
 }
 
-func tokenScriptRun(f *cmdutil.Factory, remove bool) error {
+func tokenScriptRun(_ context.Context, o *tokenScriptOptions) error {
+	f, remove := o.f, o.remove
 	dirs, err := config.FindDirs(f.IO.System)
 	if err != nil {
 		return err
