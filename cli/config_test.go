@@ -102,7 +102,7 @@ func checkHarmless(t *testing.T, args []string, texts ...string) {
 func TestHarmlessOutput(t *testing.T) {
 	// All at once, and one that is not refused where the others are.
 	for evil, terminals := range map[string][]bool{strings.Join(deceits, ""): {false, true}, "\u202egpj.exe": {false}} {
-		quoted, err := cmdutil.JsonText(evil)
+		quoted, err := cmdutil.JSONText(evil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 // still decodes to the very value.
 func TestJSONTextMeansTheSame(t *testing.T) {
 	for _, s := range append(deceits, "plain <&> ü 你好", "\u2028", "\x7f", "😀", "\U0010fffd") {
-		text, err := cmdutil.JsonText(map[string]string{s: s})
+		text, err := cmdutil.JSONText(map[string]string{s: s})
 		if err != nil {
 			t.Fatal(err)
 		}

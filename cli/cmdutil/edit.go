@@ -66,8 +66,8 @@ func ChooseTarget(f *Factory, project bool) (Target, error) {
 	return Target{path, config.LayerProject}, nil
 }
 
-// Current reads the servers of one file alone.
-func Current(f *Factory, t Target) (*config.Config, error) {
+// ReadTarget reads the servers of one file alone.
+func ReadTarget(f *Factory, t Target) (*config.Config, error) {
 	if _, err := os.Stat(t.Path); errors.Is(err, fs.ErrNotExist) {
 		return &config.Config{}, nil
 	}
@@ -122,7 +122,7 @@ func MaskedEntry(s config.Server) string {
 	if err != nil {
 		return "{}"
 	}
-	text, err := JsonText(raw)
+	text, err := JSONText(raw)
 	if err != nil {
 		return "{}"
 	}

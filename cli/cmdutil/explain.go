@@ -46,8 +46,8 @@ func (f *Factory) Explain(err error) (what, next string) {
 	return err.Error(), HintOf(err)
 }
 
-// Explained is explain on one line.
-func Explained(f *Factory, err error) string {
+// ExplainLine is Explain on one line.
+func ExplainLine(f *Factory, err error) string {
 	what, next := f.Explain(err)
 	if next == ByPerson {
 		return what + "; " + next

@@ -117,7 +117,7 @@ func (f *Factory) Logger() *slog.Logger {
 
 // PrintJSON writes v as one indented JSON value to standard output.
 func (f *Factory) PrintJSON(v any) error {
-	text, err := JsonText(v)
+	text, err := JSONText(v)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 	"unicode/utf16"
 )
 
-// JsonText writes v as indented JSON that is safe to show on a terminal: what
+// JSONText writes v as indented JSON that is safe to show on a terminal: what
 // encoding/json leaves as it is and a terminal would act on, is escaped. To a
 // program both mean the same.
-func JsonText(v any) ([]byte, error) {
+func JSONText(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

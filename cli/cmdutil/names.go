@@ -46,9 +46,9 @@ func (f *Factory) Warn(cfg *config.Config) {
 	}
 }
 
-// Whereabouts is the address or the command line, in one line that shows what is
+// ServerAddress is the address or the command line, in one line that shows what is
 // there.
-func Whereabouts(s config.Server) string {
+func ServerAddress(s config.Server) string {
 	if s.URL != "" {
 		return quoteWord(s.URL)
 	}

@@ -25,12 +25,7 @@ func ShellWord(s string) string {
 }
 
 // Count is a number with its noun.
-func Count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
+func Count(n int, thing string) string { return CountOf(n, thing, thing+"s") }
 
 // CountOf is "1 thing" or "2 things".
 func CountOf(n int, one, many string) string {

@@ -100,7 +100,7 @@ func (x *examiner) examine(ctx context.Context, srv config.Server) diagnosis {
 		ctx, stop = context.WithTimeout(ctx, x.timeout)
 		defer stop()
 	}
-	d := diagnosis{Name: srv.Name, Address: cmdutil.Whereabouts(srv.Masked())}
+	d := diagnosis{Name: srv.Name, Address: cmdutil.ServerAddress(srv.Masked())}
 	for _, step := range []func(context.Context, config.Server, *diagnosis) bool{
 		x.definition, x.approval, x.rules, x.reach, x.connection, x.pins,
 	} {

@@ -118,7 +118,7 @@ func (v boardView) row(r bulk.Row, name, width int) string {
 	return head + v.paint(r.Phase, words) + v.dim(cutRight(gap+tail, room-cmdutil.TextWidth(words)))
 }
 
-// cutRight is cut, and leaves nothing at all where there is no room for a word.
+// cutRight is Truncate, and leaves nothing at all where there is no room for a word.
 func cutRight(s string, n int) string {
 	if n < 8 {
 		return ""

@@ -143,7 +143,7 @@ func carry(ctx context.Context, f *cmdutil.Factory, stop func(), o *loginOptions
 	return summary
 }
 
-// outcomeOf is what the first telling row of an account means to whoever reads
+// outcomeOf is what the first telling row of an account means to a program that reads
 // --json; false for one that only says that it is being worked on.
 func outcomeOf(r bulk.Row) (bulk.Outcome, bool) {
 	out := bulk.Outcome{Server: r.Server, ServerURL: r.ServerURL}

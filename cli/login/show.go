@@ -50,8 +50,8 @@ func newBoard(f *cmdutil.Factory, d manyLogins, asJSON bool, leave func()) *boar
 	return b
 }
 
-// screen makes room for a live part at the end of the terminal: whatever is said from
-// then on goes above it, by whoever. It is nil when nothing is drawn. It must come
+// screen makes room for a live part at the end of the terminal: what any code prints from
+// then on goes above it. It is nil when nothing is drawn. It must come
 // before the library is opened, which keeps what it logs to.
 func screen(f *cmdutil.Factory, asJSON bool) *cmdutil.Live {
 	if there, ok := f.IO.Err.(*cmdutil.Live); ok {

@@ -133,7 +133,7 @@ func printRow(f *cmdutil.Factory, row host.Row, wide int, asJSON bool) error {
 		name += "@" + row.Account
 	}
 	if f.Agent() != "" && cmdutil.NeutralText(row.Err) != "" {
-		row.Err = errors.New(cmdutil.Explained(f, row.Err))
+		row.Err = errors.New(cmdutil.ExplainLine(f, row.Err))
 	}
 	if asJSON {
 		out := discovered{Server: name, Tool: row.Tool, Schema: row.Schema, Stale: row.Stale, SchemaChanged: row.SchemaChanged, Blocked: row.Blocked}

@@ -137,7 +137,7 @@ func toolsTagged(ctx context.Context, f *cmdutil.Factory, o *toolsOptions) error
 		}
 		row := taggedTools{Server: name, Stale: list.Stale}
 		if err != nil {
-			failed, row.Error = true, cmdutil.Explained(f, err)
+			failed, row.Error = true, cmdutil.ExplainLine(f, err)
 			f.Report(err)
 		}
 		staleNote(f, name, list)
@@ -180,6 +180,6 @@ func staleNote(f *cmdutil.Factory, server string, list app.ToolList) {
 	}
 	f.Note("usher: %s cannot be reached; these are its tools as of %s", server, list.At.Local().Format(time.DateTime))
 	if list.Problem != nil {
-		f.Note("  %s", cmdutil.Clean(cmdutil.Explained(f, list.Problem)))
+		f.Note("  %s", cmdutil.Clean(cmdutil.ExplainLine(f, list.Problem)))
 	}
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // room has garbage collected no earlier than at the size of roomFor, until stop is
-// called. From there on it is as usual, and whoever sets GOGC has decided already.
+// called. From there on it is as usual, and a user who sets GOGC has decided already.
 type room struct {
 	open func() int // how many servers are connected
 
@@ -72,7 +72,7 @@ func (r *room) agent() {
 	}
 }
 
-// adjust sets the percentage anew; it needs mu.
+// adjust sets the percentage again; it needs mu.
 func (r *room) adjust() {
 	live, scanned := heap()
 	more := uint64(r.agents) * agentKeeps

@@ -74,7 +74,7 @@ func newSending(ctx context.Context, t config.Telemetry, env func(string) (strin
 	return s, nil
 }
 
-// warnOfProtocol tells whoever wants another form that there is one only: what it is
+// warnOfProtocol tells a user who wants another form that there is only one: what it is
 // sent to may not understand it.
 func warnOfProtocol(env func(string) (string, bool), log *slog.Logger) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"} {

@@ -104,7 +104,7 @@ func addRun(_ context.Context, o *addOptions) error {
 			return err
 		}
 	}
-	before, err := cmdutil.Current(f, t)
+	before, err := cmdutil.ReadTarget(f, t)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func listTable(f *cmdutil.Factory, rows []cmdutil.ServerState, o *listOptions) {
 		width = f.IO.Width
 	}
 	for _, r := range rows {
-		where := cmdutil.Whereabouts(r.Server)
+		where := cmdutil.ServerAddress(r.Server)
 		if width > 0 {
 			where = cmdutil.Truncate(where, max(width/3, 24))
 		}

@@ -98,7 +98,7 @@ func definitions(f *cmdutil.Factory, name string) ([]definition, error) {
 			broken = file.Err
 			continue
 		}
-		alone, err := cmdutil.Current(f, t)
+		alone, err := cmdutil.ReadTarget(f, t)
 		if err != nil {
 			return nil, err
 		}

@@ -293,7 +293,7 @@ func importShow(f *cmdutil.Factory, plan *clients.Plan) {
 		for i, file := range n.From {
 			from[i] = shortSource(f, file)
 		}
-		t.Add("+ "+config.Unquoted(n.Server.Name), cmdutil.Whereabouts(n.Server.Masked()), cmdutil.Clean(strings.Join(from, ", ")))
+		t.Add("+ "+config.Unquoted(n.Server.Name), cmdutil.ServerAddress(n.Server.Masked()), cmdutil.Clean(strings.Join(from, ", ")))
 	}
 	if len(plan.Add) > 0 {
 		t.Write(f.IO.Out, 0)

@@ -204,7 +204,7 @@ func planRestore(f *cmdutil.Factory, r *initRecord) (*restoring, error) {
 	if b.whole = sum(now) == r.After; b.whole {
 		return b, nil
 	}
-	cfg, err := cmdutil.Current(f, cmdutil.Target{Path: r.File, Layer: config.LayerUser})
+	cfg, err := cmdutil.ReadTarget(f, cmdutil.Target{Path: r.File, Layer: config.LayerUser})
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func planMoves(f *cmdutil.Factory, w *linking, survey []clients.Presence, o *lin
 	if w.imports, err = clients.NewPlan(found, clients.Target{File: t.Path}); err != nil {
 		return nil, err
 	}
-	now, err := cmdutil.Current(f, t)
+	now, err := cmdutil.ReadTarget(f, t)
 	if err != nil {
 		return nil, err
 	}
