@@ -8,6 +8,7 @@ package torture
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -115,6 +116,19 @@ func findUsher(given, self string) (string, error) {
 	return path, nil
 }
 
+// versionOf asks the program that is checked for its version.
+func versionOf(ctx context.Context, exe string) (string, error) {
+	out, err := exec.CommandContext(ctx, exe, "version", "--json").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s version: %w", exe, err)
+	}
+	var b cmdutil.Build
+	if err := json.Unmarshal(out, &b); err != nil {
+		return "", fmt.Errorf("%s version: %w", exe, err)
+	}
+	return b.Number, nil
+}
+
 func promiseList() string {
 	var b strings.Builder
 	names := torture.Names()
@@ -139,6 +153,10 @@ func tortureRun(ctx context.Context, opt *tortureOptions) error {
 	if err != nil {
 		return err
 	}
+	version, err := versionOf(ctx, usher)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "usher-torture-")
 	if err != nil {
 		return err
@@ -157,7 +175,7 @@ func tortureRun(ctx context.Context, opt *tortureOptions) error {
 	if err != nil {
 		return err
 	}
-	report.Version = cmdutil.Version().Number
+	report.Version = version
 	if opt.json {
 		if err := f.PrintJSON(report); err != nil {
 			return err

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		return code
 	}), map[string]func(){
 		"usher":         func() { os.Exit(cli.Main(os.Args[1:], cmdutil.System())) },
+		"other-usher":   func() { fmt.Println(`{"version": "9.9.9"}`) },
 		"usher-torture": func() { os.Exit(Main(os.Args[1:], cmdutil.System())) },
 	})
 }
@@ -70,6 +71,18 @@ func TestTorture(t *testing.T) {
 			t.Errorf("promise %d: %s %q", p.Number, p, p.Broken)
 		}
 		t.Logf("%d %s: %s (%.1f s)", p.Number, p.Name, p, p.Seconds)
+	}
+}
+
+// The report names the version of the program that was checked, not of the one that
+// checks.
+func TestVersionOfTheProgramThatIsChecked(t *testing.T) {
+	exe, err := exec.LookPath("other-usher")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := versionOf(t.Context(), exe); err != nil || got != "9.9.9" {
+		t.Errorf("version %q, %v", got, err)
 	}
 }
 
