@@ -8,7 +8,7 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X github.com/usher-mcp/usher/cli.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/usher-mcp/usher/cli/cmdutil.version=$(VERSION)
 PKGS    ?= ./...
 PREFIX  ?= $(HOME)/.local
 
@@ -17,9 +17,9 @@ PREFIX  ?= $(HOME)/.local
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-build: ## one static binary: bin/usher
+build: ## static binaries: bin/usher, and bin/usher-torture, which tests it
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/usher ./cmd/usher
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/usher ./cmd/usher-torture
 
 install: build ## copy bin/usher to PREFIX/bin (~/.local/bin)
 	install -d '$(PREFIX)/bin'

@@ -11,7 +11,6 @@ import (
 
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/retry"
 	"github.com/usher-mcp/usher/vault"
 )
 

@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 )
 
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
-func newCmdCompletion(a *factory) *cobra.Command {
+func newCmdCompletion(f *cmdutil.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "Print a script that completes commands, servers and tools in your shell", GroupID: "config",
 		Long: `Print the completion script for bash, zsh, fish or powershell. Names of servers
@@ -22,25 +23,25 @@ server; completing starts nothing.`,
   usher completion zsh > "${fpath[1]}/_usher"
   usher completion fish > ~/.config/fish/completions/usher.fish
   usher completion powershell | Out-String | Invoke-Expression`,
-		Args:      exactly(1),
+		Args:      cmdutil.ExactArgs(1),
 		ValidArgs: shells(),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.completion(c.Root(), args[0])
+			return completionRun(f, c.Root(), args[0])
 		},
 	}
 }
 
-func (a *factory) completion(root *cobra.Command, shell string) error {
+func completionRun(f *cmdutil.Factory, root *cobra.Command, shell string) error {
 	if !slices.Contains(shells(), shell) {
-		return usagef("usher completion "+strings.Join(shells(), "|"), "there is no completion for %s", config.Visible(shell))
+		return cmdutil.Usagef("usher completion "+strings.Join(shells(), "|"), "there is no completion for %s", config.Visible(shell))
 	}
 	switch shell {
 	case "bash":
-		return root.GenBashCompletionV2(a.io.Out, true)
+		return root.GenBashCompletionV2(f.IO.Out, true)
 	case "zsh":
-		return root.GenZshCompletion(a.io.Out)
+		return root.GenZshCompletion(f.IO.Out)
 	case "fish":
-		return root.GenFishCompletion(a.io.Out, true)
+		return root.GenFishCompletion(f.IO.Out, true)
 	}
-	return root.GenPowerShellCompletionWithDesc(a.io.Out)
+	return root.GenPowerShellCompletionWithDesc(f.IO.Out)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/person"
 )
@@ -67,7 +68,7 @@ func (w *world) read(name string) string {
 func (w *world) run(args ...string) (code int, out, errs string) {
 	w.t.Helper()
 	var o, e bytes.Buffer
-	world := IO{
+	world := cmdutil.IO{
 		In: w.in, Out: &o, Err: &e, InTTY: w.in != nil, OutTTY: w.tty, ErrTTY: w.errTTY, Width: w.wide,
 		System: config.System{Home: filepath.Join(w.dir, "home"), Workdir: w.dir, LookupEnv: func(name string) (string, bool) {
 			v, ok := w.env[name]
@@ -88,7 +89,7 @@ func checkHarmless(t *testing.T, args []string, texts ...string) {
 			t.Errorf("usher %q: output is not UTF-8: %q", args, text)
 		}
 		for _, r := range text {
-			if hostile(r) {
+			if cmdutil.IsHostile(r) {
 				t.Errorf("usher %q: the output holds %U:\n%q", args, r, text)
 				break
 			}
@@ -101,7 +102,7 @@ func checkHarmless(t *testing.T, args []string, texts ...string) {
 func TestHarmlessOutput(t *testing.T) {
 	// All at once, and one that is not refused where the others are.
 	for evil, terminals := range map[string][]bool{strings.Join(deceits, ""): {false, true}, "\u202egpj.exe": {false}} {
-		quoted, err := jsonText(evil)
+		quoted, err := cmdutil.JSONText(evil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,8 +236,8 @@ func TestApproveShowsAll(t *testing.T) {
 	if !strings.Contains(out, `"`+long+`"`) || !strings.Contains(out, `"--quiet; rm -rf ~"`) {
 		t.Errorf("the definition is not shown in full:\n%s", out)
 	}
-	if code != exitWaiting {
-		t.Errorf("exit code %d, want %d", code, exitWaiting)
+	if code != cmdutil.ExitWaiting {
+		t.Errorf("exit code %d, want %d", code, cmdutil.ExitWaiting)
 	}
 }
 
@@ -246,8 +247,8 @@ func TestApproveAsksForEach(t *testing.T) {
 	w.write(".mcp.json", `{"mcpServers": {"a": {"command": "run"}, "b": {"command": "run"}, "c": {"command": "run"}}}`)
 	w.in = strings.NewReader("y\nno\nyes\n")
 	code, _, errs := w.run("approve")
-	if code != exitWaiting {
-		t.Errorf("exit code %d, want %d:\n%s", code, exitWaiting, errs)
+	if code != cmdutil.ExitWaiting {
+		t.Errorf("exit code %d, want %d:\n%s", code, cmdutil.ExitWaiting, errs)
 	}
 	_, out, _ := w.run("list")
 	var states []string
@@ -268,7 +269,7 @@ func TestListFitsTerminal(t *testing.T) {
 	w.write("usher/mcp.json", `{"mcpServers": {"a": {"command": "run", "args": ["`+strings.Repeat("word ", 100)+`"]}, "b": {"url": 7}}}`)
 	_, out, _ := w.run("list")
 	for line := range strings.Lines(out) {
-		if n := columns(strings.TrimRight(line, "\n")); n > 100 {
+		if n := cmdutil.TextWidth(strings.TrimRight(line, "\n")); n > 100 {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
@@ -277,9 +278,9 @@ func TestListFitsTerminal(t *testing.T) {
 // TestRootFor: the command that is made alone is the one of the whole tree.
 func TestRootFor(t *testing.T) {
 	var texts []string
-	for _, build := range []func(*factory) *cobra.Command{newRoot, func(a *factory) *cobra.Command { return rootFor(a, []string{"call"}) }} {
+	for _, build := range []func(*cmdutil.Factory) *cobra.Command{newRoot, func(f *cmdutil.Factory) *cobra.Command { return rootFor(f, []string{"call"}) }} {
 		var out strings.Builder
-		root := build(&factory{io: IO{Out: &out, Err: &out}})
+		root := build(&cmdutil.Factory{IO: cmdutil.IO{Out: &out, Err: &out}})
 		root.SetArgs([]string{"call", "--help"})
 		if err := root.Execute(); err != nil {
 			t.Fatal(err)
@@ -293,7 +294,7 @@ func TestRootFor(t *testing.T) {
 
 // TestHelp wants a description and examples from every command.
 func TestHelp(t *testing.T) {
-	root := newRoot(&factory{io: IO{Out: io.Discard, Err: io.Discard}})
+	root := newRoot(&cmdutil.Factory{IO: cmdutil.IO{Out: io.Discard, Err: io.Discard}})
 	for _, c := range root.Commands() {
 		if c.Hidden || c.Name() == "help" {
 			continue

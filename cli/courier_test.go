@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
+	"github.com/usher-mcp/usher/cli/login"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -57,7 +59,7 @@ func (w *courierWorld) near(ctx context.Context, t *testing.T, errs io.Writer, o
 	code := make(chan int, 1)
 	go func() {
 		sys := config.System{Home: w.nearHome, Workdir: w.nearHome, LookupEnv: func(string) (string, bool) { return "", false }}
-		code <- Run(ctx, args, IO{In: strings.NewReader(""), Out: out, Err: errs, Width: 80, System: sys})
+		code <- Run(ctx, args, cmdutil.IO{In: strings.NewReader(""), Out: out, Err: errs, Width: 80, System: sys})
 		_ = out.Close()
 	}()
 	for lines := bufio.NewScanner(r); lines.Scan(); {
@@ -119,7 +121,7 @@ func TestCourier(t *testing.T) {
 			connected[line.Server] = true
 		}
 	}, w.args("--missing")...)
-	if code != exitOK || len(connected) != 3 {
+	if code != cmdutil.ExitOK || len(connected) != 3 {
 		t.Fatalf("exit code %d, connected %v: %s", code, connected, &errs)
 	}
 	for _, want := range []string{"Welcome to devbox", "last login: today", "disk is 91 % full"} {
@@ -129,7 +131,7 @@ func TestCourier(t *testing.T) {
 	}
 	for name := range by {
 		var out, errs bytes.Buffer
-		if got := w.far(nil, &out, &errs, "call", name, "add", "a=1", "b=2"); got != exitOK || out.String() != "3\n" {
+		if got := w.far(nil, &out, &errs, "call", name, "add", "a=1", "b=2"); got != cmdutil.ExitOK || out.String() != "3\n" {
 			t.Errorf("call %s there: exit code %d, %q, %s", name, got, &out, &errs)
 		}
 	}
@@ -190,7 +192,7 @@ func TestCourierInterrupted(t *testing.T) {
 				interrupt()
 			}
 		}
-	}, w.args("--all")...); code != exitWaiting {
+	}, w.args("--all")...); code != cmdutil.ExitWaiting {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
 	var out bytes.Buffer
@@ -203,7 +205,7 @@ func TestCourierInterrupted(t *testing.T) {
 			second[line.Server] = line.State
 			go consentTo(t, as, line.AuthorizeURL)
 		}
-	}, w.args("--all")...); code != exitOK {
+	}, w.args("--all")...); code != cmdutil.ExitOK {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
 	if diff := cmp.Diff(first, second); diff != "" {
@@ -220,17 +222,17 @@ func TestCourierNoLine(t *testing.T) {
 		code         int
 		want         []string
 	}{
-		"no such command":  {[]string{"no-such-program"}, []string{"--all"}, exitError, []string{"run no-such-program", "--courier ssh HOST"}},
-		"no usher there":   {shell(`exec "$@"`), []string{"--all", "--far-usher", "/no/such/usher"}, exitError, []string{"usher was not found there", "--far-usher PATH"}},
-		"older usher":      {shell(`echo "unknown flag: --courier-far" >&2; exit 2`), []string{"--all"}, exitError, []string{"does not know couriers", "update it there", "unknown flag"}},
-		"not reached":      {shell(`echo "ssh: connect: refused" >&2; exit 255`), []string{"--all"}, exitError, []string{"was not reached", "connect: refused"}},
-		"ended early":      {[]string{"true"}, []string{"--all"}, exitError, []string{"ended before usher there was done"}},
-		"newer usher":      {shell(`echo 'usher-courier-far {"kind":"hello","hello":{"protocol":99,"usher":"v9"}}'; cat >/dev/null`), []string{"--all"}, exitError, []string{"there it is v9", "update the older one"}},
-		"nonsense":         {shell(`echo 'usher-courier-far {"kind":'; cat >/dev/null`), []string{"--all"}, exitError, []string{"cannot be read"}},
-		"its own words":    {w.words, []string{"--all", "--far-usher", w.there, "--", "nots"}, exitError, []string{`"nots"`, "notes"}},
-		"nothing to do":    {[]string{"true"}, nil, exitUsage, []string{"--courier needs --all"}},
-		"no command":       {nil, []string{"--all"}, exitUsage, []string{"--courier"}},
-		"with device code": {[]string{"true"}, []string{"--all", "--device"}, exitUsage, []string{"device"}},
+		"no such command":  {[]string{"no-such-program"}, []string{"--all"}, cmdutil.ExitError, []string{"run no-such-program", "--courier ssh HOST"}},
+		"no usher there":   {shell(`exec "$@"`), []string{"--all", "--far-usher", "/no/such/usher"}, cmdutil.ExitError, []string{"usher was not found there", "--far-usher PATH"}},
+		"older usher":      {shell(`echo "unknown flag: --courier-far" >&2; exit 2`), []string{"--all"}, cmdutil.ExitError, []string{"does not know couriers", "update it there", "unknown flag"}},
+		"not reached":      {shell(`echo "ssh: connect: refused" >&2; exit 255`), []string{"--all"}, cmdutil.ExitError, []string{"was not reached", "connect: refused"}},
+		"ended early":      {[]string{"true"}, []string{"--all"}, cmdutil.ExitError, []string{"ended before usher there was done"}},
+		"newer usher":      {shell(`echo 'usher-courier-far {"kind":"hello","hello":{"protocol":99,"usher":"v9"}}'; cat >/dev/null`), []string{"--all"}, cmdutil.ExitError, []string{"there it is v9", "update the older one"}},
+		"nonsense":         {shell(`echo 'usher-courier-far {"kind":'; cat >/dev/null`), []string{"--all"}, cmdutil.ExitError, []string{"cannot be read"}},
+		"its own words":    {w.words, []string{"--all", "--far-usher", w.there, "--", "nots"}, cmdutil.ExitError, []string{`"nots"`, "notes"}},
+		"nothing to do":    {[]string{"true"}, nil, cmdutil.ExitUsage, []string{"--courier needs --all"}},
+		"no command":       {nil, []string{"--all"}, cmdutil.ExitUsage, []string{"--courier"}},
+		"with device code": {[]string{"true"}, []string{"--all", "--device"}, cmdutil.ExitUsage, []string{"device"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"login"}
@@ -255,7 +257,7 @@ func TestCourierNoLine(t *testing.T) {
 
 // TestCourierWords keeps the flags of the far command out of ours.
 func TestCourierWords(t *testing.T) {
-	root := newRoot(&factory{})
+	root := newRoot(&cmdutil.Factory{})
 	for in, want := range map[string]string{
 		"login --all --courier ssh -p 22 host":                   "login --all --courier=ssh --courier=-p --courier=22 --courier=host",
 		"login --courier ssh host -- linear":                     "login --courier=ssh --courier=host -- linear",
@@ -265,7 +267,7 @@ func TestCourierWords(t *testing.T) {
 		"call x y --courier ssh":                                 "call x y --courier ssh",
 		"login --all --courier=ssh --courier=host --json linear": "login --all --courier=ssh --courier=host --json linear",
 	} {
-		if got := strings.Join(courierWords(root, strings.Fields(in)), " "); got != want {
+		if got := strings.Join(login.CourierWords(root, strings.Fields(in)), " "); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
 		}
 	}

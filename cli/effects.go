@@ -36,7 +36,7 @@ func commandEffects() map[string]commandEffect {
 
 		// What reaches servers passes the gate.
 		"tools": {}, "card": {}, "describe": {}, "call": {}, "search": {}, "discover": {}, "serve": {}, "hold": {},
-		"demo": {}, "fake": {}, "torture": {}, "torture-child": {},
+		"demo": {}, "fake": {}, "torture": {},
 		"surface": {}, "surface explain": {},
 
 		"status": {}, "doctor": {}, "logs": {}, "reload": {}, "stop": {effect: tightens},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/test/need"
 )
@@ -48,7 +49,7 @@ func TestLoginEventsOfOne(t *testing.T) {
 	as := fake.NewAuth(nil)
 	run := loginHome(t, map[string]string{"notes": protected(t, as)})
 	var first bytes.Buffer
-	if got := run(strings.NewReader(""), &first, &first, "login", "notes", "--paste", "--json"); got != exitWaiting {
+	if got := run(strings.NewReader(""), &first, &first, "login", "notes", "--paste", "--json"); got != cmdutil.ExitWaiting {
 		t.Fatalf("exit code %d: %s", got, &first)
 	}
 	back, err := as.Consent(t.Context(), consentPage.FindString(strings.ReplaceAll(first.String(), `"`, " ")))
@@ -56,7 +57,7 @@ func TestLoginEventsOfOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if got := run(strings.NewReader(back.String()+"\n"), &out, &out, "login", "notes", "--paste", "--json"); got != exitOK {
+	if got := run(strings.NewReader(back.String()+"\n"), &out, &out, "login", "notes", "--paste", "--json"); got != cmdutil.ExitOK {
 		t.Fatalf("exit code %d: %s", got, &out)
 	}
 	last := -1

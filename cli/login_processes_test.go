@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/internal/fake"
 )
 
@@ -122,7 +123,7 @@ func (m *machine) callable(t *testing.T) {
 	t.Helper()
 	for name := range m.by {
 		var errs bytes.Buffer
-		if got := m.run(nil, io.Discard, &errs, "call", name, "add", "a=1", "b=2"); got != exitOK {
+		if got := m.run(nil, io.Discard, &errs, "call", name, "add", "a=1", "b=2"); got != cmdutil.ExitOK {
 			t.Errorf("call %s: exit code %d: %s", name, got, &errs)
 		}
 	}
@@ -144,7 +145,7 @@ func TestTwoLoginProcesses(t *testing.T) {
 		m.consent(t, one, name)
 	}
 	for name, p := range map[string]*loginProcess{"one": one, "two": two} {
-		if code := p.end(t); code != exitOK || len(p.connected) != len(m.by) {
+		if code := p.end(t); code != cmdutil.ExitOK || len(p.connected) != len(m.by) {
 			t.Errorf("process %s: exit code %d, connected %v: %s", name, code, p.connected, &p.errs)
 		}
 	}
@@ -179,7 +180,7 @@ func TestLoginKilledHalfway(t *testing.T) {
 	consentTo(t, m.by["d"], first.pending["d"].AuthorizeURL) // the page that was left open
 	m.consent(t, second, "e")
 	m.consent(t, second, "f")
-	if code := second.end(t); code != exitOK || len(second.connected) != 3 {
+	if code := second.end(t); code != cmdutil.ExitOK || len(second.connected) != 3 {
 		t.Errorf("exit code %d, connected %v: %s", code, second.connected, &second.errs)
 	}
 	m.callable(t)

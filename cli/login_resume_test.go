@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/internal/fake"
 )
 
@@ -17,7 +18,7 @@ var consentPage = regexp.MustCompile(`http://\S+/authorize\?\S+`)
 func beginByPaste(t *testing.T, run runIn, args ...string) (page string) {
 	t.Helper()
 	var errs bytes.Buffer
-	if got := run(strings.NewReader(""), io.Discard, &errs, append([]string{"login", "notes", "--paste"}, args...)...); got != exitWaiting {
+	if got := run(strings.NewReader(""), io.Discard, &errs, append([]string{"login", "notes", "--paste"}, args...)...); got != cmdutil.ExitWaiting {
 		t.Fatalf("first step: exit code %d: %s", got, &errs)
 	}
 	if !strings.Contains(errs.String(), "usher login notes --paste") {
@@ -54,7 +55,7 @@ func TestLoginResumedByPaste(t *testing.T) {
 				t.Fatal(err)
 			}
 			var errs bytes.Buffer
-			if got := run(strings.NewReader(tt.answer(back.String())+"\n"), io.Discard, &errs, "login", "notes", tt.flag, "--wait", "30s"); got != exitOK {
+			if got := run(strings.NewReader(tt.answer(back.String())+"\n"), io.Discard, &errs, "login", "notes", tt.flag, "--wait", "30s"); got != cmdutil.ExitOK {
 				t.Fatalf("second step: exit code %d: %s", got, &errs)
 			}
 			if again := consentPage.FindString(errs.String()); again != "" && again != page {
@@ -63,7 +64,7 @@ func TestLoginResumedByPaste(t *testing.T) {
 			if n := len(as.Requests(fake.EventRegister, "")); n != 1 {
 				t.Errorf("%d clients registered", n)
 			}
-			if got := run(nil, io.Discard, io.Discard, "call", "notes", "add", "a=1", "b=2"); got != exitOK {
+			if got := run(nil, io.Discard, io.Discard, "call", "notes", "add", "a=1", "b=2"); got != cmdutil.ExitOK {
 				t.Errorf("call: exit code %d", got)
 			}
 		})
@@ -82,7 +83,7 @@ func TestLoginResumedWithOlderAnswer(t *testing.T) {
 	}
 	var errs bytes.Buffer
 	wrong := "http://127.0.0.1:1/callback?code=abcdef&state=unknown\n"
-	if got := run(strings.NewReader(wrong), io.Discard, &errs, "login", "notes", "--paste"); got != exitError {
+	if got := run(strings.NewReader(wrong), io.Discard, &errs, "login", "notes", "--paste"); got != cmdutil.ExitError {
 		t.Errorf("an answer to no login: exit code %d: %s", got, &errs)
 	}
 	back, err := as.Consent(t.Context(), first)
@@ -90,7 +91,7 @@ func TestLoginResumedWithOlderAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	errs.Reset()
-	if got := run(strings.NewReader(back.String()+"\n"), io.Discard, &errs, "login", "notes", "--paste"); got != exitOK {
+	if got := run(strings.NewReader(back.String()+"\n"), io.Discard, &errs, "login", "notes", "--paste"); got != cmdutil.ExitOK {
 		t.Errorf("the answer to the older login: exit code %d: %s", got, &errs)
 	}
 }
@@ -126,14 +127,14 @@ func TestLoginFinishedFromAnotherTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	if got := run(strings.NewReader(back.String()+"\n"), io.Discard, &errs, "login", "mail", "--paste"); got != exitError {
+	if got := run(strings.NewReader(back.String()+"\n"), io.Discard, &errs, "login", "mail", "--paste"); got != cmdutil.ExitError {
 		t.Errorf("another account took the answer: exit code %d: %s", got, &errs)
 	}
 	errs.Reset()
-	if got := run(strings.NewReader(back.String()+"\n"), io.Discard, &errs, "login", "notes", "--paste"); got != exitOK {
+	if got := run(strings.NewReader(back.String()+"\n"), io.Discard, &errs, "login", "notes", "--paste"); got != cmdutil.ExitOK {
 		t.Errorf("exit code %d: %s", got, &errs)
 	}
-	if got := <-code; got != exitOK {
+	if got := <-code; got != cmdutil.ExitOK {
 		t.Errorf("the command that waited: exit code %d", got)
 	}
 	_ = keepOpen.Close()

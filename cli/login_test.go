@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -42,7 +42,7 @@ func loginAt(t *testing.T, home string, servers map[string]string) runIn {
 	return func(in io.Reader, out, errw io.Writer, args ...string) int {
 		env := map[string]string{"USHER_HOME": home}
 		sys := config.System{Home: home, Workdir: home, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
-		return Run(t.Context(), args, IO{In: in, Out: out, Err: errw, Width: 80, System: sys})
+		return Run(t.Context(), args, cmdutil.IO{In: in, Out: out, Err: errw, Width: 80, System: sys})
 	}
 }
 
@@ -94,16 +94,16 @@ func TestLoginMany(t *testing.T) {
 			connected[line.Server] = true
 		}
 	}
-	if got := <-code; got != exitOK || len(connected) != 3 {
+	if got := <-code; got != cmdutil.ExitOK || len(connected) != 3 {
 		t.Fatalf("exit code %d, connected %v: %s", got, connected, &errs)
 	}
 	for name := range by {
 		var out, errs bytes.Buffer
-		if got := run(nil, &out, &errs, "call", name, "add", "a=1", "b=2"); got != exitOK || out.String() != "3\n" {
+		if got := run(nil, &out, &errs, "call", name, "add", "a=1", "b=2"); got != cmdutil.ExitOK || out.String() != "3\n" {
 			t.Errorf("call %s: exit code %d, %q, %s", name, got, &out, &errs)
 		}
 	}
-	if got := run(nil, io.Discard, io.Discard, "login", "--missing", "--json"); got != exitOK {
+	if got := run(nil, io.Discard, io.Discard, "login", "--missing", "--json"); got != cmdutil.ExitOK {
 		t.Errorf("nothing is missing: exit code %d", got)
 	}
 }
@@ -112,7 +112,7 @@ func TestLoginMany(t *testing.T) {
 func TestCallNeedsLogin(t *testing.T) {
 	run := loginHome(t, map[string]string{"notes": protected(t, fake.NewAuth(nil))})
 	var errs bytes.Buffer
-	if got := run(nil, io.Discard, &errs, "call", "notes", "add", "a=1", "b=2"); got != exitWaiting || !strings.Contains(errs.String(), "usher login notes") {
+	if got := run(nil, io.Discard, &errs, "call", "notes", "add", "a=1", "b=2"); got != cmdutil.ExitWaiting || !strings.Contains(errs.String(), "usher login notes") {
 		t.Errorf("exit code %d, %s", got, &errs)
 	}
 }
@@ -146,7 +146,7 @@ func TestLoginPaste(t *testing.T) {
 			_, _ = io.WriteString(paste, back.String()+"\n")
 		}()
 	}
-	if got := <-code; got != exitOK || !strings.Contains(all.String(), "is logged in at") {
+	if got := <-code; got != cmdutil.ExitOK || !strings.Contains(all.String(), "is logged in at") {
 		t.Errorf("exit code %d: %s", got, all.String())
 	}
 	_ = paste.Close()
@@ -161,26 +161,13 @@ func TestLoginStillWaiting(t *testing.T) {
 	run := loginHome(t, map[string]string{"notes": protected(t, as)})
 	var out, errs bytes.Buffer
 	began := time.Now()
-	if got := run(strings.NewReader(""), &out, &errs, "login", "notes", "--no-browser", "--json", "--wait", "300ms"); got != exitWaiting {
+	if got := run(strings.NewReader(""), &out, &errs, "login", "notes", "--no-browser", "--json", "--wait", "300ms"); got != cmdutil.ExitWaiting {
 		t.Errorf("exit code %d: %s %s", got, &out, &errs)
 	}
 	if time.Since(began) > 20*time.Second {
 		t.Error("it waited for longer")
 	}
-	if got := run(nil, io.Discard, io.Discard, "logout", "notes"); got != exitOK {
+	if got := run(nil, io.Discard, io.Discard, "logout", "notes"); got != cmdutil.ExitOK {
 		t.Errorf("logout without a login: exit code %d", got)
-	}
-}
-
-// A paste of an answer that the browser has just brought by itself ends nothing: whoever
-// waits hears how the login ends.
-func TestMayPasteAgain(t *testing.T) {
-	for err, want := range map[error]bool{
-		auth.ErrBeingCompleted: true, auth.ErrUnknownState: true, auth.ErrBadPaste: true, auth.ErrUnavailable: true,
-		auth.ErrRefused: false, auth.ErrDenied: false,
-	} {
-		if got := mayPasteAgain(err); got != want {
-			t.Errorf("%v: %v", err, got)
-		}
 	}
 }

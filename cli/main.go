@@ -2,22 +2,24 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/usher-mcp/usher/cli/cmdutil"
+	"github.com/usher-mcp/usher/cli/login"
+	"github.com/usher-mcp/usher/cli/run"
 )
 
 // Main runs the command that args name and returns its exit code, with which the
 // process is to end at once.
-func Main(args []string, w IO) int {
+func Main(args []string, w cmdutil.IO) int {
 	ctx, end := context.WithCancelCause(context.Background())
 	hangup := make(chan os.Signal, 1)
-	w.Hangup, w.nohup = hangup, signal.Ignored(syscall.SIGHUP)
-	w.exits, w.pid = true, os.Getpid()
+	w.Hangup, w.Nohup = hangup, signal.Ignored(syscall.SIGHUP)
+	w.Exits, w.PID = true, os.Getpid()
 	// Beside the command, which need not wait for it: a signal that comes before ends
 	// the process, as it should.
 	go func() {
@@ -30,31 +32,31 @@ func Main(args []string, w IO) int {
 }
 
 // Run is Main without signals, for tests and embedding programs.
-func Run(ctx context.Context, args []string, w IO) int {
+func Run(ctx context.Context, args []string, w cmdutil.IO) int {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	a := &factory{io: w}
-	defer a.close()
-	go a.whileHungUp(ctx, end)
-	root := rootFor(a, args)
-	root.SetArgs(courierWords(root, args))
+	f := &cmdutil.Factory{IO: w}
+	defer f.Close()
+	go whileHungUp(ctx, f, end)
+	root := rootFor(f, args)
+	root.SetArgs(login.CourierWords(root, args))
 	err := root.ExecuteContext(ctx)
-	a.report(err)
-	return exitCode(err)
+	f.Report(err)
+	return cmdutil.ExitCode(err)
 }
 
 // whileHungUp ends the command when its terminal is gone, unless the command has
 // another use for that signal, or nohup was to keep it from that.
-func (a *factory) whileHungUp(ctx context.Context, end context.CancelFunc) {
+func whileHungUp(ctx context.Context, f *cmdutil.Factory, end context.CancelFunc) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.io.Hangup:
+		case <-f.IO.Hangup:
 		}
-		if do := a.onHangup.Load(); do != nil {
+		if do := f.OnHangup.Load(); do != nil {
 			(*do)()
-		} else if !a.io.nohup {
+		} else if !f.IO.Nohup {
 			end()
 		}
 	}
@@ -62,25 +64,25 @@ func (a *factory) whileHungUp(ctx context.Context, end context.CancelFunc) {
 
 // rootFor is newRoot with what args need of it: what scripts run over and over does not
 // wait for forty other commands to be made.
-func rootFor(a *factory, args []string) *cobra.Command {
+func rootFor(f *cmdutil.Factory, args []string) *cobra.Command {
 	if len(args) == 0 || args[0] != "call" {
-		return newRoot(a)
+		return newRoot(f)
 	}
-	root := bareRoot(a)
-	root.AddCommand(newCmdCall(a))
+	root := bareRoot(f)
+	root.AddCommand(run.Call(f))
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }
 
 // newRoot is the command with all its subcommands.
-func newRoot(a *factory) *cobra.Command {
-	root := bareRoot(a)
-	a.commands(root)
+func newRoot(f *cmdutil.Factory) *cobra.Command {
+	root := bareRoot(f)
+	commands(f, root)
 	explainPerson(root)
 	return root
 }
 
-func bareRoot(a *factory) *cobra.Command {
+func bareRoot(f *cmdutil.Factory) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "usher",
 		Short: "One host for all your MCP servers",
@@ -94,18 +96,18 @@ keeps them healthy, guards what may be called, and shows them as one.`,
 		SilenceUsage:  true,
 
 		SuggestionsMinimumDistance: 2,
-		Args:                       noCommand,
-		PersistentPreRunE:          a.requirePerson,
+		Args:                       cmdutil.NoCommand,
+		PersistentPreRunE:          func(c *cobra.Command, p1 []string) error { return requirePerson(f, c, p1) },
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.Version = Version().String()
+	root.Version = cmdutil.Version().String()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetIn(a.io.In)
-	root.SetOut(a.io.Out)
-	root.SetErr(a.io.Err)
+	root.SetIn(f.IO.In)
+	root.SetOut(f.IO.Out)
+	root.SetErr(f.IO.Err)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef(c.CommandPath()+" --help", "%v", err)
+		return cmdutil.Usagef(c.CommandPath()+" --help", "%v", err)
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "use", Title: "Use servers:"},
@@ -113,46 +115,7 @@ keeps them healthy, guards what may be called, and shows them as one.`,
 		&cobra.Group{ID: "config", Title: "Configure:"},
 	)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.configFile, "config", "", "use this `file` instead of the user and project files")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more about what happens and why")
+	flags.StringVar(&f.ConfigFile, "config", "", "use this `file` instead of the user and project files")
+	flags.BoolVarP(&f.Verbose, "verbose", "v", false, "say more about what happens and why")
 	return root
 }
-
-// noCommand explains an unknown command with the nearest ones.
-func noCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := "usher --help"
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean: usher " + strings.Join(near, ", usher ")
-	}
-	return usagef(hint, "there is no command %q", args[0])
-}
-
-// exactly is cobra.ExactArgs with an error that shows how to call the command.
-func exactly(n int) cobra.PositionalArgs { return between(n, n) }
-
-// between is cobra.RangeArgs with an error that shows how to call the command.
-func between(least, most int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return usagef(c.UseLine(), "%s needs %s", c.CommandPath(), missing(c, len(args)))
-		case most >= 0 && len(args) > most:
-			return usagef(c.UseLine(), "%s does not take %q", c.CommandPath(), args[most])
-		}
-		return nil
-	}
-}
-
-// missing names the first argument that was not given, as the usage line calls it.
-func missing(c *cobra.Command, given int) string {
-	words := strings.Fields(c.Use)
-	if given+1 < len(words) {
-		return strings.Trim(words[given+1], "[]…")
-	}
-	return "more arguments"
-}
-
-var errNoTerminal = errors.New("a question must be answered and there is no terminal")

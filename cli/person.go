@@ -7,8 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/internal/person"
+	"github.com/usher-mcp/usher/cli/cmdutil"
 )
 
 // commandName is the path of a command without the name of the program: "pins accept".
@@ -18,7 +17,7 @@ func commandName(c *cobra.Command) string {
 }
 
 // needsPerson reports whether a command, as it was called, loosens a guard.
-func (a *factory) needsPerson(c *cobra.Command) bool {
+func needsPerson(f *cmdutil.Factory, c *cobra.Command) bool {
 	given := func(flags ...string) bool {
 		return slices.ContainsFunc(flags, func(name string) bool { return c.Flags().Changed(name) })
 	}
@@ -28,7 +27,7 @@ func (a *factory) needsPerson(c *cobra.Command) bool {
 		return false
 	case given(row.except...):
 		return false
-	case row.asks && !a.io.InTTY && !given("yes"):
+	case row.asks && !f.IO.InTTY && !given("yes"):
 		return false // it shows what it would do, and ends
 	}
 	return true
@@ -36,53 +35,14 @@ func (a *factory) needsPerson(c *cobra.Command) bool {
 
 // requirePerson refuses a command that loosens a guard unless a person stands behind
 // it.
-func (a *factory) requirePerson(c *cobra.Command, _ []string) error {
-	if !a.needsPerson(c) {
+func requirePerson(f *cmdutil.Factory, c *cobra.Command, _ []string) error {
+	if !needsPerson(f, c) {
 		return nil
 	}
-	if err := a.mayLoosen(); err != nil {
+	if err := f.MayLoosen(); err != nil {
 		return fmt.Errorf("%s: %w", commandName(c), err)
 	}
 	return nil
-}
-
-// mayLoosen returns nil when a person stands behind this process.
-func (a *factory) mayLoosen() error {
-	dirs, err := config.FindDirs(a.io.System)
-	if err != nil {
-		return err
-	}
-	return person.Asker{LookupEnv: a.io.lookup, Terminal: a.terminal(), PID: a.io.pid, Dir: dirs.Config}.Check()
-}
-
-// terminal reports whether a person sees what is said and can type: standard error is
-// a terminal, and one of the others, since a value may be piped in or out.
-func (a *factory) terminal() bool { return a.io.ErrTTY && (a.io.InTTY || a.io.OutTTY) }
-
-// agent names the coding agent that runs this command; empty when none is recognised.
-func (a *factory) agent() string { return person.Agent(a.io.lookup) }
-
-// byPerson is what an agent reads in place of advice that would loosen a guard.
-const byPerson = "a person can change that"
-
-// remedy is advice for a person. An agent is told that there is some, and not what.
-func (a *factory) remedy(advice string) string {
-	if a.agent() != "" {
-		return byPerson
-	}
-	return advice
-}
-
-// agreeHint is the advice to run a command again with --yes, which helps nobody who
-// would be refused.
-func (a *factory) agreeHint(format string, args ...any) string {
-	if a.agent() != "" {
-		return byPerson
-	}
-	if a.mayLoosen() != nil {
-		return "run it in a terminal"
-	}
-	return fmt.Sprintf(format, args...)
 }
 
 // explainPerson adds to the help of every command below root that it needs a person.

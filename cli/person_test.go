@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/internal/person"
 	"github.com/usher-mcp/usher/process"
 )
@@ -32,7 +33,7 @@ func tree(root *cobra.Command) map[string]*cobra.Command {
 // TestEveryCommandIsClassified wants a row for every command: the author of one has to
 // say whether it loosens a guard.
 func TestEveryCommandIsClassified(t *testing.T) {
-	root := newRoot(&factory{io: IO{Out: io.Discard, Err: io.Discard}})
+	root := newRoot(&cmdutil.Factory{IO: cmdutil.IO{Out: io.Discard, Err: io.Discard}})
 	root.InitDefaultHelpCmd()
 	commands, rows := tree(root), commandEffects()
 	for name := range commands {
@@ -71,12 +72,12 @@ func TestLooseningCommands(t *testing.T) {
 	} {
 		w := newWorld(t)
 		delete(w.env, person.TokenVariable)
-		if code, out, errs := w.run(strings.Fields(line)...); code != exitWaiting || out != "" || !strings.Contains(errs, person.ErrNeeded.Error()) {
+		if code, out, errs := w.run(strings.Fields(line)...); code != cmdutil.ExitWaiting || out != "" || !strings.Contains(errs, person.ErrNeeded.Error()) {
 			t.Errorf("usher %s: code %d, %s%s", line, code, out, errs)
 		}
 		w.env["CURSOR_AGENT"], w.in = "1", strings.NewReader("y\ny\ny\n") // an agent with a terminal
 		w.env[person.TokenVariable] = w.token
-		if code, out, errs := w.run(strings.Fields(line)...); code != exitWaiting || out != "" || !strings.Contains(errs, person.ErrNeeded.Error()) {
+		if code, out, errs := w.run(strings.Fields(line)...); code != cmdutil.ExitWaiting || out != "" || !strings.Contains(errs, person.ErrNeeded.Error()) {
 			t.Errorf("an agent's usher %s: code %d, %s%s", line, code, out, errs)
 		}
 	}
@@ -94,11 +95,11 @@ func TestPersonAtTerminal(t *testing.T) {
 	}
 	// A value that is piped in leaves standard output and error to the terminal.
 	w.in = nil
-	if !(&factory{io: IO{OutTTY: true, ErrTTY: true}}).terminal() {
+	if !(&cmdutil.Factory{IO: cmdutil.IO{OutTTY: true, ErrTTY: true}}).Terminal() {
 		t.Error("a pipe into standard input hides the person")
 	}
-	for _, io := range []IO{{}, {InTTY: true}, {InTTY: true, OutTTY: true}, {ErrTTY: true}} {
-		if (&factory{io: io}).terminal() {
+	for _, io := range []cmdutil.IO{{}, {InTTY: true}, {InTTY: true, OutTTY: true}, {ErrTTY: true}} {
+		if (&cmdutil.Factory{IO: io}).Terminal() {
 			t.Errorf("%+v is taken for a terminal", io)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/person"
 	"github.com/usher-mcp/usher/process"
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 		return code
 	})
 	testscript.Main(run, map[string]func(){
-		"usher": func() { os.Exit(Main(os.Args[1:], System())) },
+		"usher": func() { os.Exit(Main(os.Args[1:], cmdutil.System())) },
 		// Children get a clean environment, so GORACE cannot keep the race detector
 		// from sleeping for a second at their end; not telling it does.
 		"fake": func() { syscall.Exit(fake.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
@@ -76,7 +77,7 @@ func runScripts(t *testing.T, dir string, env map[string]string) {
 			for name, value := range env {
 				e.Setenv(name, value)
 			}
-			return setup(e)
+			return setupScript(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "cmpjson": cmpJSON, "mode": mode, "await": await, "awaitline": awaitLine, "freeport": freePort, "allgone": allGone,
@@ -85,8 +86,8 @@ func runScripts(t *testing.T, dir string, env map[string]string) {
 	})
 }
 
-// setup gives a script a home, and nothing of the real one.
-func setup(e *testscript.Env) error {
+// setupScript gives a script a home, and nothing of the real one.
+func setupScript(e *testscript.Env) error {
 	home := filepath.Join(e.WorkDir, "home")
 	e.Setenv("HOME", home)
 	e.Setenv("USHER_HOME", filepath.Join(e.WorkDir, "usher"))

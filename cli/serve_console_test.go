@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -37,7 +38,7 @@ func servingConsole(t *testing.T, args ...string) (link string, end func() int) 
 	r, w := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		code <- Run(ctx, append([]string{"serve"}, args...), IO{In: strings.NewReader(""), Out: io.Discard, Err: w, InTTY: true, ErrTTY: true, Width: 80, System: sys})
+		code <- Run(ctx, append([]string{"serve"}, args...), cmdutil.IO{In: strings.NewReader(""), Out: io.Discard, Err: w, InTTY: true, ErrTTY: true, Width: 80, System: sys})
 		_ = w.Close()
 	}()
 	links := make(chan string, 1)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 )
 
@@ -39,7 +40,7 @@ func serveSocket(t *testing.T, args ...string) *socketServer {
 		args[i] = strings.ReplaceAll(args[i], "HOME", home)
 	}
 	go func() {
-		code <- Run(ctx, append([]string{"serve"}, args...), IO{In: strings.NewReader(""), Out: io.Discard, Err: w, Width: 80, System: sys})
+		code <- Run(ctx, append([]string{"serve"}, args...), cmdutil.IO{In: strings.NewReader(""), Out: io.Discard, Err: w, Width: 80, System: sys})
 		_ = w.Close()
 	}()
 	go func() {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 )
@@ -55,7 +56,7 @@ func serveHere(t *testing.T, telemetry map[string]any, env map[string]string, ar
 	done := make(chan int, 1)
 	go func() {
 		args := append([]string{"serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--no-console"}, args...)
-		done <- Run(ctx, args, IO{In: strings.NewReader(""), Out: io.Discard, Err: w, Width: 80, System: sys})
+		done <- Run(ctx, args, cmdutil.IO{In: strings.NewReader(""), Out: io.Discard, Err: w, Width: 80, System: sys})
 		_ = w.Close()
 	}()
 	s := serving{system: sys}
@@ -79,7 +80,7 @@ func serveHere(t *testing.T, telemetry map[string]any, env map[string]string, ar
 	}()
 	s.stop = func() string {
 		cancel()
-		if code := <-done; code != exitOK {
+		if code := <-done; code != cmdutil.ExitOK {
 			t.Errorf("serve: exit code %d", code)
 		}
 		<-read
@@ -171,7 +172,7 @@ func TestMetricsAreNotForEverybody(t *testing.T) {
 		for _, f := range flags {
 			var out bytes.Buffer
 			args := append([]string{"token", "mint"}, f...)
-			if code := Run(t.Context(), args, IO{In: strings.NewReader(""), Out: &out, Err: io.Discard, InTTY: true, ErrTTY: true, Width: 80, System: s.system}); code != exitOK {
+			if code := Run(t.Context(), args, cmdutil.IO{In: strings.NewReader(""), Out: &out, Err: io.Discard, InTTY: true, ErrTTY: true, Width: 80, System: s.system}); code != cmdutil.ExitOK {
 				t.Fatalf("%v: exit code %d", args, code)
 			}
 			status, text := fetch(t, http.MethodGet, s.mcp+"/metrics", "", "Authorization", "Bearer "+strings.TrimSpace(out.String()))

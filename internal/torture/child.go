@@ -79,7 +79,7 @@ type process struct {
 
 // start runs the program with arguments, its input and output connected.
 func (t *trial) start(env []string, args ...string) (*process, error) {
-	p := &process{cmd: exec.CommandContext(t.ctx, t.exe, args...)}
+	p := &process{cmd: exec.CommandContext(t.ctx, t.self, args...)}
 	p.cmd.Env = append(os.Environ(), env...)
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

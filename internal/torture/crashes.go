@@ -29,7 +29,7 @@ func crashes(t *trial) error {
 		}
 	}
 	ledger := filepath.Join(t.dir, "ledger")
-	srv := config.Server{Transport: config.TransportStdio, Command: t.exe, Args: []string{"fake", "--name", "bank", "--ledger", ledger}, Trust: true}
+	srv := config.Server{Transport: config.TransportStdio, Command: t.self, Args: []string{"fake", "--name", "bank", "--ledger", ledger}, Trust: true}
 	err := t.crash(t.goal(8, 1000), 20, srv, "crash", `{"id":"%s","when":"after"}`, func() (*fake.Ledger, error) { return fake.ReadLedger(ledger) })
 	t.count("carried out twice", 0)
 	t.count("errors that do not say so", 0)

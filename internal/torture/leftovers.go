@@ -61,7 +61,7 @@ func (t *trial) cycle(c *census, i int) error {
 	if killed {
 		args = append(args, "--switch", "latency=60000;on=tools/call")
 	}
-	h, err := t.newHome(mark, map[string]any{"leaver": map[string]any{"command": t.exe, "args": args, "env": map[string]string{markName: mark}}})
+	h, err := t.newHome(mark, map[string]any{"leaver": map[string]any{"command": t.self, "args": args, "env": map[string]string{markName: mark}}})
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func (t *trial) poison(sw string, http bool) (config.Server, func(), error) {
 		args = append(args, "--switch", one)
 	}
 	srv := config.Server{
-		Name: "bad", Transport: config.TransportStdio, Command: t.exe, Args: args,
+		Name: "bad", Transport: config.TransportStdio, Command: t.self, Args: args,
 		Timeouts: config.Timeouts{Connect: 2 * time.Second, List: time.Second, Call: 300 * time.Millisecond},
 	}
 	stop := func() {}

@@ -17,10 +17,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Options steer a run. Exe and Dir are required.
+// Options steer a run. Exe, Self and Dir are required.
 type Options struct {
 	// Exe is the usher program that is put to the test.
 	Exe string
+	// Self is the program that runs [Child] under the command [ChildCommand], and the
+	// fake servers under the command fake.
+	Self string
 	// Dir is an empty directory to work in. The caller removes it.
 	Dir string
 	// Seed decides what is done in which order; how long things take it cannot.
@@ -189,7 +192,7 @@ func (c chapter) run(ctx context.Context, opt Options, end time.Time) (Promise, 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Promise{}, err
 	}
-	t := &trial{exe: opt.Exe, dir: dir, rng: rand.New(rand.NewPCG(opt.Seed, uint64(c.number))), begin: time.Now(), end: end, ctx: ctx}
+	t := &trial{exe: opt.Exe, self: opt.Self, dir: dir, rng: rand.New(rand.NewPCG(opt.Seed, uint64(c.number))), begin: time.Now(), end: end, ctx: ctx}
 	err := c.check(t)
 	if errors.Is(err, errElsewhere) {
 		return Promise{Number: c.number, Name: c.name, Kept: true, Skipped: err.Error()}, nil
@@ -211,7 +214,8 @@ func rounded(d time.Duration) float64 {
 // of every check needs it.
 type trial struct {
 	ctx        context.Context
-	exe, dir   string
+	exe, self  string
+	dir        string
 	begin, end time.Time // end is zero in the short form
 
 	mu      sync.Mutex // guards what follows

@@ -170,7 +170,7 @@ func TestMetricsExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	exposed := map[string]bool{}
-	for _, m := range regexp.MustCompile(`"(usher_[a-z_]+)"`).FindAllStringSubmatch(read(t, "cli", "metrics.go"), -1) {
+	for _, m := range regexp.MustCompile(`"(usher_[a-z_]+)"`).FindAllStringSubmatch(read(t, "cli", "serve", "metrics.go"), -1) {
 		exposed[m[1]] = true
 	}
 	used := map[string]bool{}
@@ -213,5 +213,22 @@ func TestSystemd(t *testing.T) {
 	}
 	if out, err := exec.CommandContext(t.Context(), analyze, "verify", unit).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
+
+// The linker ignores a variable that does not exist: each build must name the one that
+// holds the version.
+func TestVersionIsSetByTheLinker(t *testing.T) {
+	for _, file := range [][]string{{"Makefile"}, {"deploy", "docker", "Dockerfile"}, {"deploy", "goreleaser.yaml"}} {
+		found := regexp.MustCompile(`-X github\.com/usher-mcp/usher/([\w/]+)\.(\w+)=`).FindAllStringSubmatch(read(t, file...), -1)
+		if len(found) == 0 {
+			t.Errorf("%s sets no version", filepath.Join(file...))
+		}
+		for _, m := range found {
+			source := read(t, filepath.FromSlash(m[1]), "version.go")
+			if !strings.Contains(source, "\nvar "+m[2]+` = ""`+"\n") {
+				t.Errorf("%s sets %s, which %s/version.go does not have", filepath.Join(file...), m[2], m[1])
+			}
+		}
 	}
 }

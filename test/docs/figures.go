@@ -9,7 +9,7 @@ import (
 	"github.com/usher-mcp/usher/internal/torture"
 )
 
-// figuresTable shows the report of the last full run of `usher torture`, which is stored
+// figuresTable shows the report of the last full run of `usher-torture`, which is stored
 // as it was printed.
 func figuresTable(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "promises.json"))

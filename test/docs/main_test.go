@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/usher-mcp/usher/cli"
+	"github.com/usher-mcp/usher/cli/torture"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/process"
 	"github.com/usher-mcp/usher/test/docs/standin"
@@ -39,9 +40,10 @@ func TestMain(m *testing.M) {
 		}
 		return code
 	}), map[string]func(){
-		"usher": func() { os.Exit(cli.Main(os.Args[1:], cli.System())) },
-		"fake":  func() { syscall.Exit(fake.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
-		"npx":   playing, "uvx": playing,
+		"usher":         func() { os.Exit(cli.Main(os.Args[1:], cli.System())) },
+		"usher-torture": func() { os.Exit(torture.Main(os.Args[1:], cli.System())) },
+		"fake":          func() { syscall.Exit(fake.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"npx":           playing, "uvx": playing,
 		"locked": func() { syscall.Exit(standin.Locked(os.Args[1:], os.Stdout, os.Stderr)) },
 		"visit":  func() { syscall.Exit(standin.Visit(os.Args[1:], os.Stderr)) },
 	})

@@ -83,8 +83,8 @@ var rooms = map[string]rule{
 	"event":                   {},
 	"gateway/authn":           {theirs: []string{"github.com/coreos/go-oidc/v3"}},
 
-	"gateway/authn/authntest":    {},
-	"gateway/internal/http1":     {},
+	"gateway/authn/authntest": {},
+	"gateway/internal/http1",
 	"gateway/internal/lifetime":  {},
 	"gateway/internal/connlimit": {},
 	"gateway/internal/headers":   {},
@@ -97,6 +97,17 @@ var rooms = map[string]rule{
 		"github.com/cli/browser", "rsc.io/qr", "golang.org/x/term",
 		"go.opentelemetry.io/otel",
 	}},
+	"cli":         {ours: []string{"*"}, theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "go.opentelemetry.io/otel"}},
+	"cli/cmdutil": {ours: []string{"config", "process", "host", "policy", "auth", "vault", "vault/sqlstore", "control", "internal/app", "internal/person"}, theirs: []string{"github.com/spf13/cobra", "github.com/lmittmann/tint", "github.com/cli/browser", "golang.org/x/term"}},
+	"cli/server":  {ours: []string{"cli/cmdutil", "config", "vault"}, theirs: []string{"github.com/spf13/cobra"}},
+	"cli/setup":   {ours: []string{"cli/cmdutil", "cli/login", "config", "config/clients", "vault"}, theirs: []string{"github.com/spf13/cobra"}},
+	"cli/login":   {ours: []string{"cli/cmdutil", "config", "auth", "auth/bulk", "auth/courier", "console", "internal/app"}, theirs: []string{"github.com/spf13/cobra", "rsc.io/qr", "golang.org/x/term"}},
+	"cli/run":     {ours: []string{"cli/cmdutil", "config", "upstream", "host", "surface", "control", "internal/app"}, theirs: []string{"github.com/spf13/cobra"}},
+	"cli/serve":   {ours: []string{"cli/cmdutil", "config", "host", "policy", "surface", "gateway", "console", "control", "internal/app", "internal/person", "internal/meter", "internal/otlp"}, theirs: []string{"github.com/spf13/cobra", "github.com/lmittmann/tint", "go.opentelemetry.io/otel"}},
+	"cli/demo":    {ours: []string{"cli/cmdutil", "cli/inspect", "cli/serve", "config", "host", "auth/bulk", "vault", "console", "internal/app", "internal/fake"}, theirs: []string{"github.com/spf13/cobra"}},
+	"cli/inspect": {ours: []string{"cli/cmdutil", "config", "host", "policy", "auth", "vault", "internal/app"}, theirs: []string{"github.com/spf13/cobra"}},
+	"cli/store":   {ours: []string{"cli/cmdutil", "config", "vault", "vault/sqlstore", "gateway", "internal/app", "internal/person"}, theirs: []string{"github.com/spf13/cobra"}},
+	"cli/torture": {ours: []string{"cli", "cli/cmdutil", "internal/fake", "internal/torture"}, theirs: []string{"github.com/spf13/cobra"}},
 	"internal/app": {ours: []string{
 		"config", "config/edit", "config/template", "process", "upstream", "host", "policy", "surface", "gateway", "console",
 		"auth", "auth/bulk", "vault", "vault/audit", "vault/keys", "vault/sqlstore", "control", "internal/person",
@@ -109,9 +120,10 @@ var rooms = map[string]rule{
 	"internal/torture": {ours: []string{
 		"internal/app", "config", "auth", "gateway", "host", "policy", "vault", "vault/keys", "vault/sqlstore", "internal/fake", "auth/oauth", "gateway/authn",
 	}},
-	"cmd/usher": {ours: []string{"cli", "process"}},
-	"bench":     {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	"test":      {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/goccy/go-yaml", "golang.org/x/sys"}},
+	"cmd/usher":         {ours: []string{"cli", "process"}},
+	"cmd/usher-torture": {ours: []string{"cli/cmdutil", "cli/torture", "process"}},
+	"bench":             {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
+	"test":              {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/goccy/go-yaml", "golang.org/x/sys"}},
 }
 
 // inTests may be imported by test files of any room.

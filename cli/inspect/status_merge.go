@@ -1,0 +1,262 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/usher-mcp/usher/cli/cmdutil"
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
+)
+
+// statusServer is one account of a server, over all ushers that run it.
+type statusServer struct {
+	Name                string          `json:"name"`
+	Account             string          `json:"account"`
+	Principal           string          `json:"principal,omitempty"`
+	State               string          `json:"state"`
+	Transport           string          `json:"transport"`
+	ProtocolVersion     string          `json:"protocol_version"`
+	Active              bool            `json:"active"`
+	Lazy                bool            `json:"lazy"`
+	RefCount            int             `json:"ref_count"`
+	InFlight            int             `json:"in_flight"`
+	RestartCount        int             `json:"restart_count"`
+	ConsecutiveFailures int             `json:"consecutive_failures"`
+	Circuit             string          `json:"circuit"`
+	Ejected             bool            `json:"ejected"`
+	CacheEntries        int             `json:"cache_entries"`
+	Tools               int             `json:"tools"`
+	Stale               bool            `json:"stale"`
+	LastError           string          `json:"last_error"`
+	Auth                host.AuthStatus `json:"auth"`
+	LastCall            time.Time       `json:"last_call,omitzero"`
+	Note                string          `json:"note,omitempty"`
+	Ushers              []statusUsher   `json:"ushers"` // those that run it
+}
+
+// label is the server, or server@account.
+func (s *statusServer) label() string {
+	if s.Account == "" {
+		return s.Name
+	}
+	return s.Name + "@" + s.Account
+}
+
+// rankOf orders states by how much a person wants to know of them, when several
+// ushers differ.
+func rankOf(state string) int {
+	return slices.Index([]host.State{host.Disconnected, host.Failed, host.Connecting, host.Connected, host.Ejected, host.NeedsAuth}, host.State(state))
+}
+
+type rowKey struct{ principal, server, account string }
+
+// MergeBoard puts together what this process remembers and what running ushers
+// say. Of a server that runs somewhere, memory counts for nothing but its tools.
+func MergeBoard(remembered host.Status, running []app.Report) statusBoard {
+	b := statusBoard{Servers: []statusServer{}, Ushers: []statusUsher{}, Budgets: []app.BudgetReport{}, Waiting: []statusLogin{}, Orphans: []string{}}
+	rows := map[rowKey]*statusServer{}
+	for _, r := range running {
+		u := statusUsher{PID: r.PID, Started: r.Started}
+		if r.Store.Away {
+			u.Store = &r.Store
+		}
+		b.Ushers = append(b.Ushers, u)
+		for _, s := range r.Servers {
+			k := rowKey{s.Principal, s.Name, s.Account}
+			row := rows[k]
+			if row == nil {
+				row = &statusServer{Ushers: []statusUsher{}}
+				rows[k] = row
+			}
+			row.merge(s, r.PID)
+		}
+		b.Budgets = mergeBudgets(b.Budgets, r.Budgets)
+	}
+	for _, s := range remembered.Servers {
+		k := rowKey{s.Principal, s.Name, s.Account}
+		if row := rows[k]; row == nil {
+			rows[k] = &statusServer{Ushers: []statusUsher{}}
+			rows[k].take(app.ServerReport{ServerStatus: s})
+		} else if row.ProtocolVersion == "" {
+			row.Tools, row.Stale, row.ProtocolVersion = s.Tools, s.Stale, s.ProtocolVersion
+		}
+	}
+	for _, row := range rows {
+		b.Servers = append(b.Servers, *row)
+	}
+	b.sort()
+	return b
+}
+
+func (b *statusBoard) sort() {
+	slices.SortFunc(b.Servers, func(a, c statusServer) int {
+		return cmp.Or(cmp.Compare(a.Name, c.Name), cmp.Compare(a.Account, c.Account), cmp.Compare(a.Principal, c.Principal))
+	})
+}
+
+// merge adds one connection: counts add up, and the state is the one that ranks
+// highest.
+func (s *statusServer) merge(r app.ServerReport, pid int) {
+	seen := s.Name != ""
+	old := *s
+	if !seen || rankOf(string(r.State)) > rankOf(s.State) {
+		s.take(r)
+	}
+	s.Ushers = old.Ushers
+	if i := slices.IndexFunc(s.Ushers, func(u statusUsher) bool { return u.PID == pid }); i < 0 {
+		s.Ushers = append(s.Ushers, statusUsher{PID: pid, State: string(r.State)})
+	} else if rankOf(string(r.State)) > rankOf(s.Ushers[i].State) {
+		s.Ushers[i].State = string(r.State) // another lane in the same usher
+	}
+	s.RefCount, s.InFlight = old.RefCount+r.RefCount, old.InFlight+r.InFlight
+	s.RestartCount, s.CacheEntries = old.RestartCount+r.RestartCount, old.CacheEntries+r.CacheEntries
+	s.ConsecutiveFailures = max(old.ConsecutiveFailures, r.ConsecutiveFailures)
+	s.Active, s.Ejected = old.Active || r.Active, old.Ejected || r.Ejected
+	s.Tools, s.ProtocolVersion = max(old.Tools, r.Tools), cmp.Or(s.ProtocolVersion, old.ProtocolVersion, r.ProtocolVersion)
+	s.Circuit = worseCircuit(old.Circuit, r.Circuit)
+	s.LastError = cmp.Or(s.LastError, old.LastError, r.LastError)
+	if old.LastCall.After(s.LastCall) {
+		s.LastCall = old.LastCall
+	}
+	if r.LastCall.After(s.LastCall) {
+		s.LastCall = r.LastCall
+	}
+}
+
+func worseCircuit(a, b string) string {
+	for _, c := range []string{"open", "half_open"} {
+		if a == c || b == c {
+			return c
+		}
+	}
+	return cmp.Or(a, b)
+}
+
+// take makes the row what one report says.
+func (s *statusServer) take(r app.ServerReport) {
+	ushers := s.Ushers
+	*s = statusServer{
+		Name: r.Name, Account: r.Account, Principal: r.Principal, State: string(r.State), Transport: r.Transport,
+		ProtocolVersion: r.ProtocolVersion, Active: r.Active, Lazy: r.Lazy, RefCount: r.RefCount, InFlight: r.InFlight,
+		RestartCount: r.RestartCount, ConsecutiveFailures: r.ConsecutiveFailures, Circuit: r.Circuit, Ejected: r.Ejected,
+		CacheEntries: r.CacheEntries, Tools: r.Tools, Stale: r.Stale, LastError: r.LastError,
+		Auth: r.Auth, LastCall: r.LastCall, Ushers: ushers,
+	}
+}
+
+// mergeBudgets adds up runs; of a window, which all ushers share, the newest count
+// is the highest.
+func mergeBudgets(all, more []app.BudgetReport) []app.BudgetReport {
+	for _, m := range more {
+		i := slices.IndexFunc(all, func(b app.BudgetReport) bool { return b.Server == m.Server })
+		if i < 0 {
+			all = append(all, m)
+			continue
+		}
+		all[i].Run += m.Run
+		all[i].WindowUsed = max(all[i].WindowUsed, m.WindowUsed)
+		all[i].RunLimit, all[i].WindowLimit = max(all[i].RunLimit, m.RunLimit), max(all[i].WindowLimit, m.WindowLimit)
+		if m.Refill.After(all[i].Refill) {
+			all[i].Refill = m.Refill
+		}
+	}
+	return all
+}
+
+// AddConfigured adds what only the configuration knows: why a server that does not
+// run cannot, and what to do about each.
+func (b *statusBoard) AddConfigured(cfg *config.Config, held func(config.Server) string) {
+	for _, srv := range cfg.Servers {
+		if srv.Problem == nil {
+			continue
+		}
+		if !slices.ContainsFunc(b.Servers, func(s statusServer) bool { return s.Name == srv.Name }) {
+			b.Servers = append(b.Servers, statusServer{
+				Name: srv.Name, State: string(host.Disconnected), Transport: string(srv.Transport), Lazy: true, Circuit: "closed",
+				Auth: host.AuthStatus{State: host.AuthNone}, Ushers: []statusUsher{},
+			})
+		}
+	}
+	b.sort()
+	for i := range b.Servers {
+		s := &b.Servers[i]
+		srv, configured := cfg.Server(s.Name)
+		if configured && s.State == string(host.Disconnected) {
+			s.judge(srv, held)
+		}
+		if s.needsLogin() {
+			s.State = string(host.NeedsAuth)
+		}
+		s.Note = cmp.Or(s.Note, s.note(srv, b.Budgets))
+	}
+}
+
+// judge gives a server that does not run the state that its definition is in.
+func (s *statusServer) judge(srv config.Server, held func(config.Server) string) {
+	r := cmdutil.StateOf(srv, held)
+	switch r.State {
+	case cmdutil.StateBroken:
+		s.LastError = srv.Problem.Error()
+		s.Note = cmdutil.CleanLine(r.Reason) + "; usher list " + s.Name
+	case cmdutil.StateHeld:
+		s.Note = "usher approve " + s.Name
+	case cmdutil.StateDisabled:
+		s.Note = `remove "disabled" to use it`
+	default:
+		return
+	}
+	s.State = r.State
+}
+
+// note is what to know or do about a server, in one line.
+func (s *statusServer) note(srv config.Server, budgets []app.BudgetReport) string {
+	var parts []string
+	switch host.State(s.State) {
+	case host.NeedsAuth:
+		parts = append(parts, cmp.Or(s.Auth.Command, "usher login "+s.label()))
+	case host.Ejected:
+		parts = append(parts, fmt.Sprintf("%s%s: usher logs %s, then usher reload %s", cmdutil.CountOf(s.RestartCount, "restart", "restarts"), within(srv), s.label(), s.Name))
+	case host.Failed:
+		parts = append(parts, cmdutil.Truncate(cmdutil.CleanLine(strings.TrimPrefix(s.LastError, s.Name+": ")), 120)+": usher doctor "+s.Name)
+	case host.Disconnected:
+		if s.Lazy {
+			parts = append(parts, "connects on the first call")
+		}
+	}
+	if s.Circuit == "open" && s.State != string(host.Ejected) {
+		parts = append(parts, fmt.Sprintf("circuit open after %s: usher reload %s", cmdutil.CountOf(s.ConsecutiveFailures, "failure", "failures"), s.Name))
+	}
+	if s.InFlight > 0 {
+		parts = append(parts, fmt.Sprintf("%d under way", s.InFlight))
+	}
+	for _, u := range s.Ushers {
+		if u.State != s.State && u.State != string(host.Disconnected) {
+			parts = append(parts, fmt.Sprintf("%s in pid %d", stateText(u.State), u.PID))
+		}
+	}
+	for _, b := range budgets {
+		if b.Server == s.Name {
+			parts = append(parts, budgetText(b))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func within(srv config.Server) string {
+	if srv.Supervision.RestartWindow <= 0 {
+		return ""
+	}
+	return " in " + Spoken(srv.Supervision.RestartWindow)
+}
+
+func budgetText(b app.BudgetReport) string {
+	if b.WindowLimit > 0 {
+		return fmt.Sprintf("%d of %d calls per %s", b.WindowUsed, b.WindowLimit, Spoken(b.Window))
+	}
+	return fmt.Sprintf("%d of %d calls per run", b.Run, b.RunLimit)
+}

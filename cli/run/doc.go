@@ -1,0 +1,3 @@
+// Package run holds the commands that use servers: call, tools, describe, search,
+// discover, card and logs.
+package run

@@ -1,0 +1,3 @@
+// Package setup holds the commands that connect usher with other MCP clients: init,
+// import, export, link and unlink.
+package setup

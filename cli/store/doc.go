@@ -1,0 +1,2 @@
+// Package store holds the commands for what usher stores: secret, key, token and store.
+package store
