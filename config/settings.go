@@ -98,7 +98,7 @@ type Gateway struct {
 	Profiles       map[string]Profile
 }
 
-// GatewayAuth says who may come in.
+// GatewayAuth says how clients authenticate.
 type GatewayAuth struct {
 	Mode     string // none (default, loopback only), token or oidc
 	Issuer   string
@@ -114,8 +114,8 @@ type Profile struct {
 	Tags    []string
 }
 
-// Audit says whether calls are written to the audit trail, and how long they stay
-// there; Keep 0 means for ever. Defaults true and 2160h (90 days).
+// Audit says whether calls are written to the audit log, and how long they stay
+// there; Keep 0 means permanently. Defaults true and 2160h (90 days).
 type Audit struct {
 	Enabled bool
 	Keep    time.Duration

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Keeper is what a store offers, beyond [Store], to whoever looks after all of
+// Keeper is what a store offers, beyond [Store], to code that looks after all of
 // it. All stores of this module do; a seal hides it, see [Unsealed].
 type Keeper interface {
 	// Kinds lists the kinds of which there are records, in order.
@@ -24,7 +24,7 @@ type Keeper interface {
 	PutAs(ctx context.Context, key Key, data func(version int64) []byte, ifVersion int64, lease *Lease) (Record, error)
 
 	// Rewrite replaces the bytes of a record by others that mean the same. Its
-	// version and time stay and nobody is told, so that whoever is about to
+	// version and time stay and nobody is told, so that a writer that is about to
 	// write the record is not in the way and is not put off. The errors are
 	// those of PutFenced.
 	Rewrite(ctx context.Context, key Key, data []byte, ifVersion int64, lease Lease) error

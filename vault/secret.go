@@ -75,7 +75,7 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // MarshalJSON returns the fingerprint as a JSON string.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// UnmarshalText takes the text over. It refuses fingerprints: whoever reads one
+// UnmarshalText takes the text over. It refuses fingerprints: a caller that reads one
 // has stored a Secret without revealing it, and the text is lost.
 func (s *Secret) UnmarshalText(text []byte) error {
 	t := string(text)

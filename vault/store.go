@@ -91,7 +91,7 @@ type Record struct {
 }
 
 // Change is a hint that a record may be another one than before. Records are
-// the truth: whoever gets a Change, or is told that some were lost, reads again.
+// the truth: a reader that gets a Change, or is told that some were lost, reads again.
 type Change struct {
 	Key
 	// Version is the new version, 0 when the record is gone.
@@ -264,7 +264,7 @@ type Store interface {
 	Audits
 
 	// Ready proves that a record of room bytes could be written durably now.
-	// Whoever is about to spend something that cannot be had again, such as a
+	// A caller that is about to spend something that cannot be had again, such as a
 	// refresh token, asks first.
 	Ready(ctx context.Context, room int) error
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 	"github.com/usher-mcp/usher/config/template"
 )
 
@@ -60,7 +61,7 @@ func (e *entry) codexHeaders() {
 	}
 	fromEnv, _ := e.object("env_http_headers")
 	for _, header := range sortedKeys(fromEnv) {
-		if name, ok := text(fromEnv[header]); ok {
+		if name, ok := syntax.Text(fromEnv[header]); ok {
 			e.setHeader(header, envPlaceholder(name))
 		}
 	}
@@ -112,7 +113,7 @@ func readGemini(e *entry) {
 	e.common()
 	if env, ok := e.object("env"); ok && e.s.Env != nil {
 		for k, v := range env { // env alone knows %VAR%
-			if s, ok := text(v); ok {
+			if s, ok := syntax.Text(v); ok {
 				e.s.Env[k] = percentDialect(e.reading, s)
 			}
 		}
@@ -133,7 +134,7 @@ func readGemini(e *entry) {
 		"tokenUrl":         func() *string { return &e.oauth().TokenEndpoint },
 		"issuer":           func() *string { return &e.oauth().Issuer },
 	} {
-		if v, ok := text(o[key]); ok && v != "" {
+		if v, ok := syntax.Text(o[key]); ok && v != "" {
 			*p() = e.convert(v)
 		}
 	}
@@ -192,7 +193,7 @@ func readGoose(e *entry) {
 	}
 	headers, _ := e.object("headers")
 	for _, k := range sortedKeys(headers) {
-		if s, ok := text(headers[k]); ok {
+		if s, ok := syntax.Text(headers[k]); ok {
 			e.setHeader(k, gooseHeader(s, literals, secrets))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 )
 
 func readClaudeCode(e *entry) {
@@ -12,7 +13,7 @@ func readClaudeCode(e *entry) {
 	e.headersFrom("headersHelper")
 	if o, ok := e.object("oauth"); ok {
 		e.nestedOAuth(o)
-		if v, ok := text(o["authServerMetadataUrl"]); ok {
+		if v, ok := syntax.Text(o["authServerMetadataUrl"]); ok {
 			e.oauth().MetadataURL = e.convert(v)
 		}
 		e.callbackPort(o["callbackPort"], "/callback")
@@ -22,12 +23,12 @@ func readClaudeCode(e *entry) {
 // nestedOAuth reads the keys that oauth objects have in common.
 func (e *entry) nestedOAuth(o map[string]any) {
 	for _, k := range []string{"clientId", "client_id", "CLIENT_ID"} {
-		if v, ok := text(o[k]); ok && v != "" {
+		if v, ok := syntax.Text(o[k]); ok && v != "" {
 			e.oauth().ClientID = e.convert(v)
 		}
 	}
 	for _, k := range []string{"clientSecret", "client_secret", "CLIENT_SECRET"} {
-		if v, ok := text(o[k]); ok && v != "" {
+		if v, ok := syntax.Text(o[k]); ok && v != "" {
 			e.oauth().ClientSecret = e.convert(v)
 		}
 	}
@@ -36,7 +37,7 @@ func (e *entry) nestedOAuth(o map[string]any) {
 			e.oauth().Scopes = list
 		}
 	}
-	if v, ok := text(o["redirectUri"]); ok && v != "" {
+	if v, ok := syntax.Text(o["redirectUri"]); ok && v != "" {
 		e.oauth().RedirectURI = e.convert(v)
 	}
 }
@@ -47,7 +48,7 @@ func readClaudeProjects(r *reading) {
 	projects, _ := r.tree["projects"].(map[string]any)
 	for _, path := range sortedKeys(projects) {
 		p, _ := projects[path].(map[string]any)
-		list, ok := lookup(p, []string{"mcpServers"})
+		list, ok := syntax.Lookup(p, []string{"mcpServers"})
 		if !ok || len(list) == 0 {
 			continue
 		}

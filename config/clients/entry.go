@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 	"github.com/usher-mcp/usher/config/template"
 )
 
@@ -51,7 +52,7 @@ func (e *entry) plain(keys ...string) string {
 	if !ok {
 		return ""
 	}
-	s, _ := text(v)
+	s, _ := syntax.Text(v)
 	return s
 }
 
@@ -81,7 +82,7 @@ func texts(v any) []string {
 	list, _ := v.([]any)
 	var out []string
 	for _, e := range list {
-		if s, ok := text(e); ok {
+		if s, ok := syntax.Text(e); ok {
 			out = append(out, s)
 		}
 	}
@@ -98,7 +99,7 @@ func (e *entry) convertDict(v any) map[string]string {
 	m, _ := v.(map[string]any)
 	var out map[string]string
 	for k, v := range m {
-		s, ok := text(v)
+		s, ok := syntax.Text(v)
 		if !ok {
 			continue
 		}

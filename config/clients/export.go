@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 	"github.com/usher-mcp/usher/config/template"
 )
 
@@ -20,7 +21,7 @@ func Export(name string, servers []config.Server) (text []byte, notes []string, 
 		return nil, nil, unknownClient(name)
 	}
 	x := &exporting{client: c}
-	var list object
+	var list syntax.Object
 	for _, s := range servers {
 		x.server = s.Name
 		switch {
@@ -32,20 +33,20 @@ func Export(name string, servers []config.Server) (text []byte, notes []string, 
 			continue
 		}
 		if e := x.entry(s); e != nil {
-			list.set(s.Name, e)
+			list.Set(s.Name, e)
 		}
 	}
-	root := x.nest(list)
+	root := x.client.location().Nest(list)
 	if c.wrap != nil {
 		root = c.wrap(x, root)
 	}
 	switch c.format {
-	case formatTOML:
-		text, err = encodeTOML(root)
-	case formatYAML:
-		text, err = encodeYAML(root)
+	case syntax.TOML:
+		text, err = syntax.EncodeTOML(root)
+	case syntax.YAML:
+		text, err = syntax.EncodeYAML(root)
 	default:
-		text, err = encodeJSON(root)
+		text, err = syntax.EncodeJSON(root)
 	}
 	return text, x.notes, err
 }
@@ -66,41 +67,18 @@ func (x *exporting) note(format string, args ...any) {
 }
 
 // entry writes one server and restores what its own file had said beside.
-func (x *exporting) entry(s config.Server) object {
+func (x *exporting) entry(s config.Server) syntax.Object {
 	out := x.client.write(x, s)
 	if out == nil || s.Foreign == nil || s.Foreign.Client != x.client.name {
 		return out
 	}
 	for _, k := range sortedKeys(s.Foreign.Keys) {
-		if !out.has(k) {
-			out.set(k, s.Foreign.Keys[k])
+		if !out.Has(k) {
+			out.Set(k, s.Foreign.Keys[k])
 		}
 	}
 	return out
 }
-
-// nest puts the list under the client's key.
-func (x *exporting) nest(list object) object {
-	var value any = list
-	if list == nil {
-		value = object{}
-	}
-	if x.client.list {
-		var items []object
-		for _, p := range list {
-			items = append(items, named(p.key, p.value.(object)))
-		}
-		value = items
-	}
-	keys := x.client.keys[0]
-	for i := len(keys) - 1; i >= 0; i-- {
-		value = object{{keys[i], value}}
-	}
-	return value.(object)
-}
-
-// named is an entry of a list, which says its name itself.
-func named(name string, entry object) object { return append(object{{"name", name}}, entry...) }
 
 // say puts a template into the client's dialect.
 func (x *exporting) say(value string) string {

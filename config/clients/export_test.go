@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 	"github.com/usher-mcp/usher/config/template"
 )
 
@@ -126,10 +127,10 @@ func fuzzImport(f *testing.F, clients []string, seeds ...string) {
 				if err != nil {
 					t.Fatalf("export to %s: %v", name, err)
 				}
-				if c.format == formatYAML {
+				if c.format == syntax.YAML {
 					continue // the writer is not ours
 				}
-				if _, err := parse("f", out, c.format); err != nil {
+				if _, err := syntax.Parse("f", out, c.format); err != nil {
 					t.Fatalf("export to %s does not parse: %v\n%s", name, err, out)
 				}
 			}

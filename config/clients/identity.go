@@ -11,7 +11,7 @@ import (
 	"github.com/usher-mcp/usher/config/template"
 )
 
-// identity says which server a definition means, whoever wrote it: the
+// identity says which server a definition means, regardless of its author: the
 // canonical address, or the command line without versions.
 func identity(s config.Server) string {
 	if s.URL == "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 )
 
 // Links writes usher into the files of other clients, and takes it out again.
@@ -85,21 +86,21 @@ func (l Links) Link(name string, w Wanted) (*Change, error) {
 		return nil, err
 	}
 	touched := append([]string{w.Name}, w.Move...)
-	ch.after, err = edited(c, w.File, ch.before, touched, func(s sheet) error {
+	ch.after, err = syntax.Edit(c.location(), w.File, ch.before, touched, func(s syntax.Sheet) error {
 		for _, m := range w.Move {
-			if _, there := s.text(m); !there {
+			if _, there := s.Text(m); !there {
 				continue // Claude Code has some for this project alone, elsewhere in the file
 			}
 			ch.Moves = append(ch.Moves, m)
-			if err := s.remove(m, false); err != nil {
+			if err := s.Remove(m, false); err != nil {
 				return err
 			}
 		}
-		old, had := s.text(w.Name)
-		if err := s.put(w.Name, entry); err != nil {
+		old, had := s.Text(w.Name)
+		if err := s.Put(w.Name, entry); err != nil {
 			return err
 		}
-		ch.Entry, _ = s.text(w.Name)
+		ch.Entry, _ = s.Text(w.Name)
 		if had && sameEntry(c, old, ch.Entry) && len(ch.Moves) == 0 {
 			ch.Kind = LinkKeep
 		}
@@ -116,7 +117,7 @@ func (l Links) Link(name string, w Wanted) (*Change, error) {
 }
 
 // entry is our server in the client's words.
-func (ch *Change) entry(c client, w Wanted) (object, error) {
+func (ch *Change) entry(c client, w Wanted) (syntax.Object, error) {
 	if c.name == "claude" && w.Server.URL != "" {
 		return nil, fmt.Errorf("%s starts programs and reaches no addresses; link it without --http", c.title)
 	}
@@ -139,7 +140,7 @@ func (ch *Change) setKind(c client, w Wanted) error {
 		ch.Kind = LinkCreate
 		return nil
 	}
-	tree, err := parse(w.File, ch.before, c.format)
+	tree, err := syntax.Parse(w.File, ch.before, c.format)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (ch *Change) plan(c client) error {
 	case ch.Kind == LinkUpdate || ch.Kind == LinkKeep:
 		// Somebody changed the file since: what to go back to is this file without
 		// the entry.
-		ch.original, err = edited(c, ch.File, ch.before, []string{ch.Name}, func(s sheet) error { return s.remove(ch.Name, false) })
+		ch.original, err = syntax.Edit(c.location(), ch.File, ch.before, []string{ch.Name}, func(s syntax.Sheet) error { return s.Remove(ch.Name, false) })
 	case !ch.existed:
 		r.Made = missingDirs(ch.File)
 	}
@@ -213,7 +214,7 @@ func (ch *Change) Writes() bool { return ch.Kind != LinkKeep && ch.Kind != LinkF
 
 // entryIn reads one entry of a parsed file in our terms.
 func entryIn(c client, sys config.System, tree map[string]any, name string) (config.Server, bool) {
-	list, _ := lookup(tree, c.keys[0])
+	list, _ := syntax.Lookup(tree, c.keys[0])
 	keys, ok := list[name].(map[string]any)
 	if !ok {
 		return config.Server{}, list[name] != nil
@@ -235,11 +236,11 @@ func said(s config.Server) string {
 
 // sameEntry compares the text of two entries by what they mean.
 func sameEntry(c client, a, b string) bool {
-	if c.format != formatJSON {
-		return strings.TrimSpace(asIn("", a)) == strings.TrimSpace(asIn("", b))
+	if c.format != syntax.JSON {
+		return strings.TrimSpace(syntax.AsIn("", a)) == strings.TrimSpace(syntax.AsIn("", b))
 	}
-	x, errX := parse("", []byte(a), formatJSON)
-	y, errY := parse("", []byte(b), formatJSON)
+	x, errX := syntax.Parse("", []byte(a), syntax.JSON)
+	y, errY := syntax.Parse("", []byte(b), syntax.JSON)
 	return errX == nil && errY == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 

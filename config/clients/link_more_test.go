@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 )
 
 // What was moved into usher comes back: with the file as it was, and into a file
@@ -55,7 +56,7 @@ func moveAndBack(t *testing.T, c client, touched bool) {
 		}
 	}
 	if touched {
-		comment := map[format]string{formatJSON: "// new\n", formatTOML: "# new\n", formatYAML: "# new\n"}
+		comment := map[syntax.Format]string{syntax.JSON: "// new\n", syntax.TOML: "# new\n", syntax.YAML: "# new\n"}
 		write(t, path, comment[c.format]+read(t, path))
 	}
 	kinds := mustUnlink(t, l, c.name)
@@ -70,11 +71,11 @@ func moveAndBack(t *testing.T, c client, touched bool) {
 // originals are the names of the entries in a file.
 func originals(t *testing.T, c client, path string) map[string]bool {
 	t.Helper()
-	tree, err := parse(path, []byte(read(t, path)), c.format)
+	tree, err := syntax.Parse(path, []byte(read(t, path)), c.format)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _ := lookup(tree, c.keys[0])
+	list, _ := syntax.Lookup(tree, c.keys[0])
 	out := map[string]bool{}
 	for name := range list {
 		out[name] = true
@@ -220,22 +221,22 @@ func FuzzSheets(f *testing.F) {
 		c, _ := byClient(names[uint(which)%uint(len(names))])
 		x := &exporting{client: c}
 		entry := c.write(x, program0.WithDefaults())
-		linked, err := edited(c, "f", []byte(text), []string{"usher"}, func(s sheet) error { return s.put("usher", entry) })
+		linked, err := syntax.Edit(c.location(), "f", []byte(text), []string{"usher"}, func(s syntax.Sheet) error { return s.Put("usher", entry) })
 		if err != nil {
 			return // refused, and nothing written
 		}
-		tree, err := parse("f", linked, c.format)
+		tree, err := syntax.Parse("f", linked, c.format)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s, ok := entryIn(c, config.System{Home: "/h", Workdir: "/w"}, tree, "usher"); !ok || s.Command != program0.Command {
 			t.Fatalf("no entry in\n%s", linked)
 		}
-		back, err := edited(c, "f", linked, []string{"usher"}, func(s sheet) error { return s.remove("usher", false) })
+		back, err := syntax.Edit(c.location(), "f", linked, []string{"usher"}, func(s syntax.Sheet) error { return s.Remove("usher", false) })
 		if err != nil {
 			t.Fatalf("what was written cannot be taken out: %v\n%s", err, linked)
 		}
-		if tree, err = parse("f", back, c.format); err != nil {
+		if tree, err = syntax.Parse("f", back, c.format); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok := entryIn(c, config.System{Home: "/h", Workdir: "/w"}, tree, "usher"); ok {

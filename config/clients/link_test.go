@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 )
 
 // program0 is what a client is told to start in these tests.
@@ -84,12 +85,12 @@ func spoilt(c client, text string) map[string]string {
 		out[shape] = text
 	}
 	switch c.format {
-	case formatJSON:
+	case syntax.JSON:
 		out["no servers"] = "{}\n"
 		out["other keys"] = "{\n\t// mine\n\t\"theme\": \"dark\",\n}\n"
-	case formatTOML:
+	case syntax.TOML:
 		out["other keys"] = "# mine\nmodel = \"x\"\n\n[tools]\na = 1"
-	case formatYAML:
+	case syntax.YAML:
 		out["other keys"] = "# mine\nmodel: x\n" + c.keys[0][0] + ": {}\ntail: 1\n"
 		out["comments"] = "# mine\n"
 		out["nothing listed"] = c.keys[0][0] + ":\nother: 1\n"
@@ -142,10 +143,10 @@ func TestLinkAndBack(t *testing.T) {
 
 // A file that somebody has touched since loses our entry and nothing else.
 func TestUnlinkOfTouchedFiles(t *testing.T) {
-	touch := map[format]func(string) string{
-		formatJSON: func(s string) string { return "// a new comment\n" + s },
-		formatTOML: func(s string) string { return "# a new comment\n" + s + "\n# and more\n[later]\na = 1\n" },
-		formatYAML: func(s string) string { return "# a new comment\n" + s + "# and more\nlater: 1\n" },
+	touch := map[syntax.Format]func(string) string{
+		syntax.JSON: func(s string) string { return "// a new comment\n" + s },
+		syntax.TOML: func(s string) string { return "# a new comment\n" + s + "\n# and more\n[later]\na = 1\n" },
+		syntax.YAML: func(s string) string { return "# a new comment\n" + s + "# and more\nlater: 1\n" },
 	}
 	for _, c := range table() {
 		t.Run(c.name, func(t *testing.T) {
@@ -159,7 +160,7 @@ func TestUnlinkOfTouchedFiles(t *testing.T) {
 				t.Error(kinds)
 			}
 			want, got := touch[c.format](text), read(t, path)
-			if c.format == formatTOML { // where a table ended, a blank line more or less says nothing
+			if c.format == syntax.TOML { // where a table ended, a blank line more or less says nothing
 				want, got = strings.ReplaceAll(want, "\n\n", "\n"), strings.ReplaceAll(got, "\n\n", "\n")
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/usher-mcp/usher/config/clients/syntax"
 	"github.com/usher-mcp/usher/config/edit"
 )
 
@@ -98,7 +99,7 @@ func (l Links) records(client string) []linkRecord {
 
 // current reads a client's file; one that is not there is empty.
 func current(path string) (text []byte, exists bool, err error) {
-	text, err = readBytes(path)
+	text, err = syntax.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}

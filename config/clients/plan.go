@@ -39,7 +39,7 @@ type Planned struct {
 	From    []string // the files it was found in, "cursor: /home/me/.cursor/mcp.json"
 	Project bool     // it was found in a project's file
 	Notes   []string
-	// Secrets are the credentials that have become ${secret:NAME}; whoever
+	// Secrets are the credentials that have become ${secret:NAME}; the caller that
 	// applies the plan stores them under those names first.
 	Secrets []config.MovedSecret
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 )
 
 // Found is what one file of one client holds.
@@ -68,7 +69,7 @@ func Find(sys config.System, names ...string) ([]Found, error) {
 			continue
 		}
 		for _, at := range c.files(sys) {
-			text, err := readBytes(at.path)
+			text, err := syntax.ReadFile(at.path)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
@@ -118,11 +119,11 @@ func ReadFile(sys config.System, path string) (Found, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(sys.Workdir, path)
 	}
-	text, err := readBytes(path)
+	text, err := syntax.ReadFile(path)
 	if err != nil {
 		return Found{}, err
 	}
-	tree, err := parse(path, text, sniffFormat(path, text))
+	tree, err := syntax.Parse(path, text, syntax.Sniff(path, text))
 	if err != nil {
 		return Found{}, err
 	}
@@ -138,7 +139,7 @@ func ReadFile(sys config.System, path string) (Found, error) {
 
 // readText reads a file whose client is known.
 func readText(r *reading, text []byte) {
-	if r.tree, r.found.Err = parse(r.path, text, r.client.format); r.found.Err == nil {
+	if r.tree, r.found.Err = syntax.Parse(r.path, text, r.client.format); r.found.Err == nil {
 		r.all()
 	}
 }
@@ -148,7 +149,7 @@ func readText(r *reading, text []byte) {
 func (r *reading) all() {
 	r.taken = map[string]bool{}
 	for _, keys := range r.client.keys {
-		if list, ok := lookup(r.tree, keys); ok {
+		if list, ok := syntax.Lookup(r.tree, keys); ok {
 			r.list(list)
 		}
 	}

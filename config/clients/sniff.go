@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 )
 
 // sniff decides whose file it is: by its place, then by its name, then by the
@@ -31,7 +32,7 @@ func sniff(sys config.System, path string, tree map[string]any) (client, bool) {
 
 func sniffTree(tree map[string]any) (client, bool) {
 	has := func(keys ...string) bool {
-		list, ok := lookup(tree, keys)
+		list, ok := syntax.Lookup(tree, keys)
 		return ok && list != nil
 	}
 	switch {
@@ -51,7 +52,7 @@ func sniffTree(tree map[string]any) (client, bool) {
 	case has("mcpServers"):
 		return sniffServers(tree)
 	case has("mcp"):
-		list, _ := lookup(tree, []string{"mcp"})
+		list, _ := syntax.Lookup(tree, []string{"mcp"})
 		for _, v := range list {
 			m, _ := v.(map[string]any)
 			if m["type"] == "local" || m["type"] == "remote" {
@@ -68,7 +69,7 @@ func sniffServers(tree map[string]any) (client, bool) {
 	if _, isList := tree["mcpServers"].([]any); isList {
 		return byClient("continue")
 	}
-	list, _ := lookup(tree, []string{"mcpServers"})
+	list, _ := syntax.Lookup(tree, []string{"mcpServers"})
 	for _, v := range list {
 		m, _ := v.(map[string]any)
 		switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 	"github.com/usher-mcp/usher/config/template"
 )
 
@@ -110,7 +111,7 @@ func (e *entry) command() {
 			e.s.Command, e.s.Args = words[0], words[1:]
 		}
 	case map[string]any:
-		path, _ := text(t["path"])
+		path, _ := syntax.Text(t["path"])
 		e.s.Command = e.convert(path)
 		e.s.Args = e.convertAll(t["args"])
 		e.s.Env = e.convertDict(t["env"])

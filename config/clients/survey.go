@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 )
 
 // Presence is what is known of one client on this machine.
@@ -74,11 +75,11 @@ func (l Links) own(c client, p Presence) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	tree, err := parse(p.File, text, c.format)
+	tree, err := syntax.Parse(p.File, text, c.format)
 	if err != nil {
 		return 0, err
 	}
-	list, _ := lookup(tree, c.keys[0])
+	list, _ := syntax.Lookup(tree, c.keys[0])
 	n := len(list)
 	for _, at := range p.Linked {
 		if at.File == p.File {
@@ -108,11 +109,11 @@ func (l Links) linked(c client) ([]Linked, error) {
 		if !exists {
 			continue
 		}
-		tree, err := parse(file, text, c.format)
+		tree, err := syntax.Parse(file, text, c.format)
 		if err != nil {
 			return nil, err
 		}
-		list, _ := lookup(tree, c.keys[0])
+		list, _ := syntax.Lookup(tree, c.keys[0])
 		for _, name := range sortedKeys(list) {
 			if s, ok := entryIn(c, l.System, tree, name); ok && (isUsher(s.Command, s.Args) || recorded[[2]string{file, name}]) {
 				out = append(out, Linked{file, name, s})

@@ -5,22 +5,14 @@ import (
 	"slices"
 
 	"github.com/usher-mcp/usher/config"
-)
-
-// format is how a file is written.
-type format int
-
-const (
-	formatJSON format = iota // with comments allowed
-	formatTOML
-	formatYAML
+	"github.com/usher-mcp/usher/config/clients/syntax"
 )
 
 // client is one program whose file is known.
 type client struct {
 	name   string
 	title  string
-	format format
+	format syntax.Format
 	keys   [][]string // where the servers stand; the first one is written
 	user   func(p places) []string
 	// project are paths inside a project, for clients that have such.
@@ -29,9 +21,14 @@ type client struct {
 	read    func(*entry)
 	// file, if set, reads what else a file says about servers.
 	file  func(*reading)
-	write func(*exporting, config.Server) object
-	wrap  func(*exporting, object) object // other keys of an exported file
-	list  bool                            // the servers are a list of objects with a name
+	write func(*exporting, config.Server) syntax.Object
+	wrap  func(*exporting, syntax.Object) syntax.Object // other keys of an exported file
+	list  bool                                          // the servers are a list of objects with a name
+}
+
+// location is where the client's file keeps its servers, for editing.
+func (c client) location() syntax.Location {
+	return syntax.Location{Format: c.format, Keys: c.keys[0], List: c.list}
 }
 
 // places derives paths from the system.
@@ -124,7 +121,7 @@ func agentClients() []client {
 	mcpServers := [][]string{{"mcpServers"}}
 	return []client{
 		{
-			name: "codex", title: "Codex", format: formatTOML, keys: [][]string{{"mcp_servers"}}, dialect: literalDialect, read: readCodex, write: writeCodex,
+			name: "codex", title: "Codex", format: syntax.TOML, keys: [][]string{{"mcp_servers"}}, dialect: literalDialect, read: readCodex, write: writeCodex,
 			user: func(p places) []string {
 				return []string{filepath.Join(p.env("CODEX_HOME", p.home(".codex")), "config.toml")}
 			},
@@ -158,7 +155,7 @@ func agentClients() []client {
 			project: []string{".zed/settings.json"},
 		},
 		{
-			name: "goose", title: "goose", format: formatYAML, keys: [][]string{{"extensions"}}, dialect: literalDialect, read: readGoose, write: writeGoose,
+			name: "goose", title: "goose", format: syntax.YAML, keys: [][]string{{"extensions"}}, dialect: literalDialect, read: readGoose, write: writeGoose,
 			user: func(p places) []string {
 				if p.GOOS == "windows" {
 					return []string{p.app("Block", "goose", "config", "config.yaml")}
@@ -192,7 +189,7 @@ func otherClients() []client {
 	usual := func(name, title string, d dialect, user func(places) []string, project ...string) client {
 		return client{name: name, title: title, keys: [][]string{{"mcpServers"}}, dialect: d, read: readStandard, write: writeStandard, user: user, project: project}
 	}
-	keyed := func(c client, format format, keys ...string) client {
+	keyed := func(c client, format syntax.Format, keys ...string) client {
 		c.format, c.keys = format, [][]string{keys}
 		return c
 	}
@@ -215,12 +212,12 @@ func otherClients() []client {
 		usual("trae", "Trae", literalDialect, func(p places) []string { return []string{p.app("Trae", "User", "mcp.json")} }),
 		usual("factory", "Factory", shellDialect, at(".factory", "mcp.json")),
 		usual("kimi", "Kimi", literalDialect, at(".kimi", "mcp.json")),
-		in(listed(keyed(usual("continue", "Continue", continueDialect, at(".continue", "config.yaml")), formatYAML, "mcpServers")), "type", "streamable-http", "url"),
-		keyed(usual("crush", "Crush", crushDialect, func(p places) []string { return []string{p.xdg("crush", "crush.json")} }, ".crush.json"), formatJSON, "mcp"),
-		keyed(usual("amp", "Amp", shellDialect, func(p places) []string { return []string{p.xdg("amp", "settings.json")} }), formatJSON, "amp.mcpServers"),
+		in(listed(keyed(usual("continue", "Continue", continueDialect, at(".continue", "config.yaml")), syntax.YAML, "mcpServers")), "type", "streamable-http", "url"),
+		keyed(usual("crush", "Crush", crushDialect, func(p places) []string { return []string{p.xdg("crush", "crush.json")} }, ".crush.json"), syntax.JSON, "mcp"),
+		keyed(usual("amp", "Amp", shellDialect, func(p places) []string { return []string{p.xdg("amp", "settings.json")} }), syntax.JSON, "amp.mcpServers"),
 		in(listed(keyed(usual("vibe", "Mistral Vibe", literalDialect, func(p places) []string {
 			return []string{filepath.Join(p.env("VIBE_HOME", p.home(".vibe")), "config.toml")}
-		}, ".vibe/config.toml"), formatTOML, "mcp_servers")), "transport", "streamable-http", "url"),
+		}, ".vibe/config.toml"), syntax.TOML, "mcp_servers")), "transport", "streamable-http", "url"),
 		usual("mcp", "shared mcp.json", shellDialect, func(p places) []string {
 			return []string{p.xdg("mcp", "mcp.json"), p.home(".agents", "mcp.json")}
 		}),

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 )
 
 // Unlink plans to undo every link of a client: files that nobody has touched
@@ -73,7 +74,7 @@ func (l Links) undoing(c client, r linkRecord) (*Change, error) {
 // takeOut removes our entry alone and puts back what was moved.
 func (ch *Change) takeOut(c client, r linkRecord, original []byte) error {
 	ch.Kind = LinkForget
-	tree, err := parse(ch.File, ch.before, c.format)
+	tree, err := syntax.Parse(ch.File, ch.before, c.format)
 	if err != nil {
 		return fmt.Errorf("take the entry %q out: %w", ch.Name, err)
 	}
@@ -82,26 +83,26 @@ func (ch *Change) takeOut(c client, r linkRecord, original []byte) error {
 	if there && !ours {
 		ch.Notes = append(ch.Notes, fmt.Sprintf("the entry %q no longer starts usher and is left alone", ch.Name))
 	}
-	back, err := openSheet(c, ch.File, original)
+	back, err := syntax.Open(c.location(), ch.File, original)
 	if err != nil {
 		return err
 	}
 	touched := append([]string{ch.Name}, r.Moved...)
-	ch.after, err = edited(c, ch.File, ch.before, touched, func(s sheet) error {
+	ch.after, err = syntax.Edit(c.location(), ch.File, ch.before, touched, func(s syntax.Sheet) error {
 		if ours {
 			ch.Kind = LinkRemove
-			if err := s.remove(ch.Name, !listIn(c, ch.File, original)); err != nil {
+			if err := s.Remove(ch.Name, !listIn(c, ch.File, original)); err != nil {
 				return err
 			}
 		}
 		for _, m := range r.Moved {
-			text, was := back.text(m)
-			if _, there := s.text(m); there || !was {
+			text, was := back.Text(m)
+			if _, there := s.Text(m); there || !was {
 				continue
 			}
 			ch.Kind = LinkRemove
 			ch.Moves = append(ch.Moves, m)
-			if err := s.paste(m, text); err != nil {
+			if err := s.Paste(m, text); err != nil {
 				return err
 			}
 		}
@@ -119,17 +120,17 @@ func (ch *Change) takeOut(c client, r linkRecord, original []byte) error {
 // listIn reports a file that has a list of servers, be it empty. Without a
 // backup it is believed to.
 func listIn(c client, path string, text []byte) bool {
-	tree, err := parse(path, text, c.format)
+	tree, err := syntax.Parse(path, text, c.format)
 	if err != nil || text == nil {
 		return true
 	}
-	_, ok := lookup(tree, c.keys[0])
+	_, ok := syntax.Lookup(tree, c.keys[0])
 	return ok
 }
 
 func nothingIn(c client, path string, text []byte) bool {
-	tree, err := parse(path, text, c.format)
-	return err == nil && without(tree, c.keys[0], nil) == nil
+	tree, err := syntax.Parse(path, text, c.format)
+	return err == nil && syntax.Without(tree, c.keys[0], nil) == nil
 }
 
 // undo does what Unlink planned, and forgets the link last.

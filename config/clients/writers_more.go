@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/config/clients/syntax"
 	"github.com/usher-mcp/usher/config/template"
 )
 
@@ -25,32 +26,32 @@ func onlyVariable(value, prefix string) string {
 
 // writeCodex names what comes from the environment in keys of its own, since
 // Codex expands nothing.
-func writeCodex(x *exporting, s config.Server) object {
-	var o object
+func writeCodex(x *exporting, s config.Server) syntax.Object {
+	var o syntax.Object
 	if s.URL == "" {
 		o = x.codexCommand(s)
 	} else {
 		o = x.codexAddress(s)
 	}
 	if s.Disabled {
-		o.set("enabled", false)
+		o.Set("enabled", false)
 	}
 	if d := s.Timeouts.Connect; d != config.DefaultConnectTimeout && d > 0 {
-		o.add("startup_timeout_sec", d.Seconds())
+		o.Add("startup_timeout_sec", d.Seconds())
 	}
 	if d := s.Timeouts.Call; d != config.DefaultCallTimeout && d > 0 {
-		o.add("tool_timeout_sec", d.Seconds())
+		o.Add("tool_timeout_sec", d.Seconds())
 	}
-	o.add("enabled_tools", s.Tools.Allow)
-	o.add("disabled_tools", s.Tools.Deny)
+	o.Add("enabled_tools", s.Tools.Allow)
+	o.Add("disabled_tools", s.Tools.Deny)
 	return o
 }
 
-func (x *exporting) codexCommand(s config.Server) object {
+func (x *exporting) codexCommand(s config.Server) syntax.Object {
 	x.unsaid(s)
-	var o object
-	o.add("command", x.say(s.Command))
-	o.add("args", x.sayAll(s.Args))
+	var o syntax.Object
+	o.Add("command", x.say(s.Command))
+	o.Add("args", x.sayAll(s.Args))
 	env, pass := map[string]string{}, []string(nil)
 	for _, k := range sortedKeys(s.Env) {
 		if onlyVariable(s.Env[k], "") == k {
@@ -59,55 +60,55 @@ func (x *exporting) codexCommand(s config.Server) object {
 			env[k] = x.say(s.Env[k])
 		}
 	}
-	o.add("env", env)
-	o.add("env_vars", pass)
-	o.add("cwd", x.say(s.Cwd))
+	o.Add("env", env)
+	o.Add("env_vars", pass)
+	o.Add("cwd", x.say(s.Cwd))
 	return o
 }
 
-func (x *exporting) codexAddress(s config.Server) object {
-	var o object
-	o.add("url", x.say(s.URL))
+func (x *exporting) codexAddress(s config.Server) syntax.Object {
+	var o syntax.Object
+	o.Add("url", x.say(s.URL))
 	headers, fromEnv := map[string]string{}, map[string]string{}
 	for _, k := range sortedKeys(s.Headers) {
 		v := s.Headers[k]
 		bearer, whole := onlyVariable(v, "Bearer "), onlyVariable(v, "")
 		switch {
 		case bearer != "" && strings.EqualFold(k, "Authorization"):
-			o.add("bearer_token_env_var", bearer)
+			o.Add("bearer_token_env_var", bearer)
 		case whole != "":
 			fromEnv[k] = whole
 		default:
 			headers[k] = x.say(v)
 		}
 	}
-	o.add("http_headers", headers)
-	o.add("env_http_headers", fromEnv)
+	o.Add("http_headers", headers)
+	o.Add("env_http_headers", fromEnv)
 	if p, err := template.Placeholders(s.HeadersFrom); err == nil && len(p) == 1 && p[0].Kind == template.Command {
-		o.add("http_headers_helper", p[0].Name)
+		o.Add("http_headers_helper", p[0].Name)
 		s.HeadersFrom = ""
 	}
 	x.unsaid(s)
 	if a := s.OAuth; a != nil {
-		o.add("scopes", x.sayAll(a.Scopes))
+		o.Add("scopes", x.sayAll(a.Scopes))
 		if strings.Contains(a.Resource, "://") {
-			o.add("oauth_resource", x.say(a.Resource))
+			o.Add("oauth_resource", x.say(a.Resource))
 		}
-		var oauth object
-		oauth.add("client_id", x.say(a.ClientID))
+		var oauth syntax.Object
+		oauth.Add("client_id", x.say(a.ClientID))
 		if n := port(a.RedirectURI); n > 0 {
-			oauth.add("callback_port", n)
+			oauth.Add("callback_port", n)
 		}
-		o.add("oauth", oauth)
+		o.Add("oauth", oauth)
 	}
 	return o
 }
 
 // writeGoose names secrets by key; goose asks for them and keeps them in its
 // keyring.
-func writeGoose(x *exporting, s config.Server) object {
+func writeGoose(x *exporting, s config.Server) syntax.Object {
 	x.unsaid(s)
-	o := object{{"type", "stdio"}, {"name", s.Name}, {"description", s.Title}}
+	o := syntax.NewObject("type", "stdio").With("name", s.Name).With("description", s.Title)
 	envs, keys := map[string]string{}, []string(nil)
 	secret := func(name, value string) {
 		p, err := template.Placeholders(value)
@@ -118,8 +119,8 @@ func writeGoose(x *exporting, s config.Server) object {
 		envs[name] = x.say(value)
 	}
 	if s.URL == "" {
-		o.add("cmd", x.say(s.Command))
-		o.set("args", append([]string{}, x.sayAll(s.Args)...))
+		o.Add("cmd", x.say(s.Command))
+		o.Set("args", append([]string{}, x.sayAll(s.Args)...))
 		for _, k := range sortedKeys(s.Env) {
 			secret(k, s.Env[k])
 		}
@@ -128,19 +129,19 @@ func writeGoose(x *exporting, s config.Server) object {
 			x.note("left out: goose no longer speaks SSE")
 			return nil
 		}
-		o[0].value = "streamable_http"
-		o.add("uri", x.say(s.URL))
-		o.add("headers", x.gooseHeaders(s, &keys))
+		o[0].Value = "streamable_http"
+		o.Add("uri", x.say(s.URL))
+		o.Add("headers", x.gooseHeaders(s, &keys))
 	}
-	o.set("envs", dictObject(envs))
-	o.set("env_keys", append([]string{}, keys...))
+	o.Set("envs", syntax.DictObject(envs))
+	o.Set("env_keys", append([]string{}, keys...))
 	timeout := s.Timeouts.Call
 	if timeout <= 0 {
 		timeout = config.DefaultCallTimeout
 	}
-	o.set("timeout", int(timeout/time.Second))
-	o.set("enabled", !s.Disabled)
-	o.add("available_tools", s.Tools.Allow)
+	o.Set("timeout", int(timeout/time.Second))
+	o.Set("enabled", !s.Disabled)
+	o.Add("available_tools", s.Tools.Allow)
 	return o
 }
 

@@ -31,8 +31,8 @@ type Options struct {
 	// Room is how many records wait while the store is away. Further ones are counted
 	// and lost. Default 20,000.
 	Room int
-	// Keep is how long records are kept; older ones are removed once an hour. 0: for
-	// ever.
+	// Keep is how long records are kept; older ones are removed once an hour. 0:
+	// permanently.
 	Keep time.Duration
 	// Key returns the key that authenticates blocks, see [LoadKey]. While the
 	// key of the store cannot be had, blocks are written without. Default: none are

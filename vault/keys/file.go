@@ -16,7 +16,7 @@ import (
 // filePlace keeps the key in a file that only its owner can read.
 type filePlace struct {
 	path string
-	ours bool // ours to remove; another file belongs to whoever named it
+	ours bool // ours to remove; another file belongs to the user who named it
 }
 
 func (p *filePlace) name() string { return "file:" + p.path }

@@ -17,8 +17,8 @@ import (
 )
 
 // Keychain is where the operating system keeps passwords. Get and Remove return
-// [vault.ErrNotFound] when there is no such entry. A call may hang for ever: whoever
-// uses one here gives it a budget.
+// [vault.ErrNotFound] when there is no such entry. A call may never return:
+// a caller gives it a timeout.
 type Keychain interface {
 	Get(service, entry string) (string, error)
 	Set(service, entry, secret string) error
@@ -85,7 +85,7 @@ func keychainThere() error {
 type timedKeychain struct {
 	chain  Keychain
 	budget time.Duration
-	turn   chan struct{} // holds a token while a call is under way
+	turn   chan struct{} // holds a token while a call is in flight
 }
 
 func newTimedKeychain(chain Keychain, budget time.Duration) *timedKeychain {

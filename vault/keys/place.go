@@ -90,7 +90,7 @@ type autoPlace struct {
 }
 
 // find looks at the file first: that costs nothing and asks nobody. Other places
-// that the ring may name are not followed, because whoever can write the store
+// that the ring may name are not followed, because someone who can write the store
 // could name one of theirs.
 func (p *autoPlace) find(ctx context.Context, r *ring) ([]byte, error) {
 	master, fileErr := p.file.find(ctx, r)

@@ -22,7 +22,7 @@ const (
 	ringName   = "ring"
 	spareName  = "spare"
 	ringFormat = 2
-	// ringLease is held by whoever makes or changes the ring.
+	// ringLease is held by the process that makes or changes the ring.
 	ringLease    = "keys"
 	ringLeaseTTL = 10 * time.Second
 )
@@ -35,7 +35,7 @@ type ring struct {
 	Current string    `json:"current"` // id of the data key that seals
 	Keys    []dataKey `json:"keys"`
 	// Locks are the master keys that open the ring, the newest last: one, or
-	// two while a rotation is under way.
+	// two while a rotation runs.
 	Locks []ringLock `json:"locks"`
 }
 

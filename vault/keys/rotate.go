@@ -23,7 +23,7 @@ type Rotation struct {
 	From, To string
 	// Resumed says that a rotation which was interrupted has been finished.
 	Resumed bool
-	// Resealed is how many records were sealed anew.
+	// Resealed is how many records were sealed again.
 	Resealed int
 	// Unopened are records that did not open and stay as they are.
 	Unopened []vault.Key
@@ -31,7 +31,7 @@ type Rotation struct {
 	Remarks []string
 }
 
-// Rotate makes a new master key and a new data key, and seals all records anew.
+// Rotate makes a new master key and a new data key, and seals all records again.
 // to says where the new master key is kept, as [Options].Setting writes it;
 // empty means where it is now. A key in the environment cannot be replaced from
 // here: there only the data key is new.

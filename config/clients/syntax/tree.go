@@ -1,4 +1,4 @@
-package clients
+package syntax
 
 import (
 	"bytes"
@@ -28,8 +28,17 @@ const (
 	maxAliases   = 32
 )
 
-// readBytes reads a regular file, bounded.
-func readBytes(path string) ([]byte, error) {
+// Format is how a file is written.
+type Format int
+
+const (
+	JSON Format = iota // with comments allowed
+	TOML               // of Codex and Vibe
+	YAML               // of Goose and Continue
+)
+
+// ReadFile reads a regular file, bounded.
+func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -49,10 +58,10 @@ func readBytes(path string) ([]byte, error) {
 	return b, err
 }
 
-// parse decodes a file into maps, slices and scalars. Errors have a place
+// Parse decodes a file into maps, slices and scalars. Errors have a place
 // where the format's parser gives one, and never quote the text.
-func parse(path string, text []byte, f format) (map[string]any, error) {
-	if f != formatJSON && tooDeep(text) {
+func Parse(path string, text []byte, f Format) (map[string]any, error) {
+	if f != JSON && tooDeep(text) {
 		return nil, &config.Error{File: path, Msg: "is nested too deeply"}
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -61,9 +70,9 @@ func parse(path string, text []byte, f format) (map[string]any, error) {
 	var tree any
 	var err error
 	switch f {
-	case formatTOML:
+	case TOML:
 		tree, err = parseTOML(path, text)
-	case formatYAML:
+	case YAML:
 		tree, err = parseYAML(path, text)
 	default:
 		tree, err = jsonc.Decode(path, text)
@@ -200,28 +209,28 @@ func jsonTree(v any) any {
 	return fmt.Sprint(v)
 }
 
-// sniffFormat goes by the name, then by the first character.
-func sniffFormat(path string, text []byte) format {
+// Sniff goes by the name, then by the first character.
+func Sniff(path string, text []byte) Format {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".toml":
-		return formatTOML
+		return TOML
 	case ".yaml", ".yml":
-		return formatYAML
+		return YAML
 	case ".json", ".jsonc", ".json5":
-		return formatJSON
+		return JSON
 	}
 	trimmed := bytes.TrimSpace(text)
 	switch {
 	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("/")), len(trimmed) == 0:
-		return formatJSON
+		return JSON
 	case bytes.Contains(text, []byte("[mcp_servers")):
-		return formatTOML
+		return TOML
 	}
-	return formatYAML
+	return YAML
 }
 
 // lookup follows a path of keys to an object or a list of named objects.
-func lookup(tree map[string]any, keys []string) (map[string]any, bool) {
+func Lookup(tree map[string]any, keys []string) (map[string]any, bool) {
 	var v any = tree
 	for _, k := range keys {
 		m, ok := v.(map[string]any)
@@ -259,8 +268,8 @@ func byName(list []any) map[string]any {
 	return out
 }
 
-// text writes a scalar as a person would.
-func text(v any) (string, bool) {
+// Text writes a scalar as a person would.
+func Text(v any) (string, bool) {
 	switch t := v.(type) {
 	case string:
 		return t, true

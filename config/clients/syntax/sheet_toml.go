@@ -1,4 +1,4 @@
-package clients
+package syntax
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 // [[mcp_servers]] with its name. Entries that are written inline are left to
 // people.
 type tomlSheet struct {
-	client client
-	body   string
+	at   Location
+	body string
 }
 
 // tomlHeader is the line of a table.
@@ -56,7 +56,7 @@ type span struct{ from, to int }
 // spans are the tables of an entry.
 func (s *tomlSheet) spans(name string) []span {
 	var out []span
-	keys := s.client.keys[0]
+	keys := s.at.Keys
 	all := s.headers()
 	inside := false
 	for i, h := range all {
@@ -64,7 +64,7 @@ func (s *tomlSheet) spans(name string) []span {
 			inside = false
 			continue
 		}
-		if s.client.list {
+		if s.at.List {
 			if len(h.keys) == len(keys) {
 				inside = h.array && h.name == name
 			}
@@ -95,7 +95,7 @@ func (s *tomlSheet) aboveComments(at int) int {
 	return at
 }
 
-func (s *tomlSheet) text(name string) (string, bool) {
+func (s *tomlSheet) Text(name string) (string, bool) {
 	var b strings.Builder
 	for _, p := range s.spans(name) {
 		b.WriteString(s.body[p.from:p.to])
@@ -103,29 +103,28 @@ func (s *tomlSheet) text(name string) (string, bool) {
 	return strings.TrimRight(b.String(), "\r\n"), b.Len() > 0
 }
 
-func (s *tomlSheet) put(name string, entry object) error {
-	if err := s.remove(name, false); err != nil {
+func (s *tomlSheet) Put(name string, entry Object) error {
+	if err := s.Remove(name, false); err != nil {
 		return err
 	}
-	x := &exporting{client: s.client}
-	text, err := encodeTOML(x.nest(object{{name, entry}}))
+	text, err := EncodeTOML(s.at.Nest(Object{{name, entry}}))
 	if err != nil {
 		return err
 	}
-	return s.paste(name, string(text))
+	return s.Paste(name, string(text))
 }
 
 // paste appends: a table may stand anywhere.
-func (s *tomlSheet) paste(_, text string) error {
+func (s *tomlSheet) Paste(_, text string) error {
 	body := ended(s.body)
 	if strings.TrimSpace(body) != "" {
 		body += lineBreak(s.body)
 	}
-	s.body = body + asIn(s.body, strings.TrimRight(text, "\r\n")+"\n")
+	s.body = body + AsIn(s.body, strings.TrimRight(text, "\r\n")+"\n")
 	return nil
 }
 
-func (s *tomlSheet) remove(name string, _ bool) error {
+func (s *tomlSheet) Remove(name string, _ bool) error {
 	spans := s.spans(name)
 	for _, p := range slices.Backward(spans) {
 		head, tail := s.body[:p.from], s.body[p.to:]
@@ -138,4 +137,4 @@ func (s *tomlSheet) remove(name string, _ bool) error {
 	return nil
 }
 
-func (s *tomlSheet) bytes() []byte { return []byte(s.body) }
+func (s *tomlSheet) Bytes() []byte { return []byte(s.body) }

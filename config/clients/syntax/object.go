@@ -1,25 +1,34 @@
-package clients
+package syntax
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 )
 
-// object is an object whose keys keep their order, for files that people read.
-type object []pair
+// Object is an object whose keys keep their order, for files that people read.
+type Object []Member
 
-type pair struct {
-	key   string
-	value any // string, bool, number, []string, map[string]string, object or plain JSON
+// Member is one member of an Object.
+type Member struct {
+	Key   string
+	Value any // string, bool, number, []string, map[string]string, object or plain JSON
 }
 
-// add appends a member unless its value is empty.
-func (o *object) add(key string, value any) {
+// NewObject returns an object of one member.
+func NewObject(key string, value any) Object { return Object{{key, value}} }
+
+// With returns the object with a member appended.
+func (o Object) With(key string, value any) Object { return append(o, Member{key, value}) }
+
+// Add appends a member unless its value is empty.
+func (o *Object) Add(key string, value any) {
 	switch v := value.(type) {
 	case nil:
 		return
@@ -39,48 +48,51 @@ func (o *object) add(key string, value any) {
 		if len(v) == 0 {
 			return
 		}
-		value = dictObject(v)
-	case object:
+		value = DictObject(v)
+	case Object:
 		if len(v) == 0 {
 			return
 		}
 	}
-	*o = append(*o, pair{key, value})
+	*o = append(*o, Member{key, value})
 }
 
 // set appends a member, empty or not.
-func (o *object) set(key string, value any) { *o = append(*o, pair{key, value}) }
+// Set appends a member.
+func (o *Object) Set(key string, value any) { *o = append(*o, Member{key, value}) }
 
-func (o object) has(key string) bool {
+// Has reports whether there is a member of that name.
+func (o Object) Has(key string) bool {
 	for _, p := range o {
-		if p.key == key {
+		if p.Key == key {
 			return true
 		}
 	}
 	return false
 }
 
-func dictObject(m map[string]string) object {
-	var out object
-	for _, k := range sortedKeys(m) {
-		out.set(k, m[k])
+// DictObject returns the members of m in the order of their names.
+func DictObject(m map[string]string) Object {
+	var out Object
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out.Set(k, m[k])
 	}
 	return out
 }
 
 // MarshalJSON keeps the order.
-func (o object) MarshalJSON() ([]byte, error) {
+func (o Object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, p := range o {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		key, err := plainJSON(p.key)
+		key, err := plainJSON(p.Key)
 		if err != nil {
 			return nil, err
 		}
-		value, err := plainJSON(p.value)
+		value, err := plainJSON(p.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +115,8 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-func encodeJSON(o object) ([]byte, error) {
+// EncodeJSON writes o as an indented JSON document.
+func EncodeJSON(o Object) ([]byte, error) {
 	raw, err := o.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -116,19 +129,20 @@ func encodeJSON(o object) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func encodeYAML(o object) ([]byte, error) { return yamlText(o) }
+// EncodeYAML writes o as a YAML document.
+func EncodeYAML(o Object) ([]byte, error) { return yamlText(o) }
 
 func yamlText(v any) ([]byte, error) { return yaml.Marshal(mapSlice(v)) }
 
 func mapSlice(v any) any {
 	switch t := v.(type) {
-	case object:
+	case Object:
 		out := yaml.MapSlice{}
 		for _, p := range t {
-			out = append(out, yaml.MapItem{Key: p.key, Value: mapSlice(p.value)})
+			out = append(out, yaml.MapItem{Key: p.Key, Value: mapSlice(p.Value)})
 		}
 		return out
-	case []object:
+	case []Object:
 		out := []any{}
 		for _, e := range t {
 			out = append(out, mapSlice(e))
@@ -141,41 +155,41 @@ func mapSlice(v any) any {
 	return v
 }
 
-// encodeTOML writes nested objects as tables, [a.b], after plain values.
-func encodeTOML(o object) ([]byte, error) {
+// EncodeTOML writes nested objects as tables, [a.b], after plain values.
+func EncodeTOML(o Object) ([]byte, error) {
 	var b bytes.Buffer
 	err := tomlTable(&b, nil, o)
 	return b.Bytes(), err
 }
 
-func tomlTable(b *bytes.Buffer, path []string, o object) error {
-	var tables object
+func tomlTable(b *bytes.Buffer, path []string, o Object) error {
+	var tables Object
 	for _, p := range o {
-		switch p.value.(type) {
-		case []object:
+		switch p.Value.(type) {
+		case []Object:
 			tables = append(tables, p)
 			continue
-		case object:
+		case Object:
 			if len(path) < 2 {
 				tables = append(tables, p)
 				continue
 			}
 		}
-		value, err := tomlValue(p.value)
+		value, err := tomlValue(p.Value)
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.key, err)
+			return fmt.Errorf("%s: %w", p.Key, err)
 		}
-		fmt.Fprintf(b, "%s = %s\n", tomlKey(p.key), value)
+		fmt.Fprintf(b, "%s = %s\n", tomlKey(p.Key), value)
 	}
 	for _, p := range tables {
-		at := append(path[:len(path):len(path)], tomlKey(p.key))
-		if list, ok := p.value.([]object); ok {
+		at := append(path[:len(path):len(path)], tomlKey(p.Key))
+		if list, ok := p.Value.([]Object); ok {
 			if err := tomlList(b, at, list); err != nil {
 				return err
 			}
 			continue
 		}
-		inner := p.value.(object)
+		inner := p.Value.(Object)
 		if len(path) > 0 || len(inner) == 0 {
 			if b.Len() > 0 {
 				b.WriteByte('\n')
@@ -190,7 +204,7 @@ func tomlTable(b *bytes.Buffer, path []string, o object) error {
 }
 
 // tomlList writes an array of tables, whose own tables are inline.
-func tomlList(b *bytes.Buffer, path []string, list []object) error {
+func tomlList(b *bytes.Buffer, path []string, list []Object) error {
 	for _, o := range list {
 		if b.Len() > 0 {
 			b.WriteByte('\n')
@@ -242,19 +256,19 @@ func tomlValue(v any) (string, error) {
 		}
 		return "[" + strings.Join(items, ", ") + "]", nil
 	case map[string]any:
-		var o object
-		for _, k := range sortedKeys(t) {
-			o.set(k, t[k])
+		var o Object
+		for _, k := range slices.Sorted(maps.Keys(t)) {
+			o.Set(k, t[k])
 		}
 		return tomlValue(o)
-	case object:
+	case Object:
 		var items []string
 		for _, p := range t {
-			s, err := tomlValue(p.value)
+			s, err := tomlValue(p.Value)
 			if err != nil {
 				return "", err
 			}
-			items = append(items, tomlKey(p.key)+" = "+s)
+			items = append(items, tomlKey(p.Key)+" = "+s)
 		}
 		return "{ " + strings.Join(items, ", ") + " }", nil
 	}

@@ -1,4 +1,4 @@
-package clients
+package syntax
 
 import (
 	"slices"
@@ -8,8 +8,8 @@ import (
 // yamlSheet edits lists that are written as blocks, line by line. A list in
 // flow style is left to people, unless it is empty.
 type yamlSheet struct {
-	client client
-	body   string
+	at   Location
+	body string
 }
 
 // yamlList is where the list of servers stands: lines[key] names it, its items
@@ -48,7 +48,7 @@ func isKey(line, key string) (rest string, ok bool) {
 // list finds the list; key is -1 when there is none.
 func (s *yamlSheet) list() (yamlList, error) {
 	l := yamlList{lines: strings.SplitAfter(ended(s.body), "\n"), key: -1, indent: "  "}
-	if s.client.list {
+	if s.at.List {
 		l.indent = ""
 	}
 	l.lines = l.lines[:len(l.lines)-1] // behind the last line break is nothing
@@ -58,7 +58,7 @@ func (s *yamlSheet) list() (yamlList, error) {
 			return l, errShape // a second document
 		}
 		content = content || !silent(line)
-		value, ok := isKey(line, s.client.keys[0][0])
+		value, ok := isKey(line, s.at.Keys[0])
 		if !ok {
 			continue
 		}
@@ -76,7 +76,7 @@ func (s *yamlSheet) list() (yamlList, error) {
 		if silent(line) {
 			continue
 		}
-		if indentOf(line) == "" && !(s.client.list && strings.HasPrefix(line, "-")) {
+		if indentOf(line) == "" && !(s.at.List && strings.HasPrefix(line, "-")) {
 			break
 		}
 		if l.empty {
@@ -115,7 +115,7 @@ func (s *yamlSheet) lastOf(l yamlList, from, to int) int {
 
 func (s *yamlSheet) begins(l yamlList, i int, name string) bool {
 	line := strings.TrimPrefix(l.lines[i], l.indent)
-	if !s.client.list {
+	if !s.at.List {
 		_, ok := isKey(line, name)
 		return ok
 	}
@@ -135,7 +135,7 @@ func (s *yamlSheet) begins(l yamlList, i int, name string) bool {
 	return m["name"] == name
 }
 
-func (s *yamlSheet) text(name string) (string, bool) {
+func (s *yamlSheet) Text(name string) (string, bool) {
 	l, err := s.list()
 	if err != nil {
 		return "", false
@@ -151,42 +151,42 @@ func (s *yamlSheet) text(name string) (string, bool) {
 	return strings.TrimRight(b.String(), "\r\n"), true
 }
 
-func (s *yamlSheet) put(name string, entry object) error {
-	if err := s.remove(name, false); err != nil {
+func (s *yamlSheet) Put(name string, entry Object) error {
+	if err := s.Remove(name, false); err != nil {
 		return err
 	}
-	var value any = object{{name, entry}}
-	if s.client.list {
-		value = []object{named(name, entry)}
+	var value any = Object{{name, entry}}
+	if s.at.List {
+		value = []Object{named(name, entry)}
 	}
 	text, err := yamlText(value)
 	if err != nil {
 		return err
 	}
-	return s.paste(name, string(text))
+	return s.Paste(name, string(text))
 }
 
-func (s *yamlSheet) paste(_, text string) error {
+func (s *yamlSheet) Paste(_, text string) error {
 	l, err := s.list()
 	if err != nil {
 		return err
 	}
 	br := lineBreak(s.body)
 	if l.key < 0 {
-		l.lines = append(l.lines, s.client.keys[0][0]+":"+br)
+		l.lines = append(l.lines, s.at.Keys[0]+":"+br)
 		l.end = len(l.lines)
 	} else if l.empty {
-		l.lines[l.key] = s.client.keys[0][0] + ":" + br
+		l.lines[l.key] = s.at.Keys[0] + ":" + br
 	}
 	var block []string
-	for line := range strings.SplitSeq(strings.TrimRight(asIn("", text), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(AsIn("", text), "\n"), "\n") {
 		block = append(block, l.indent+line+br)
 	}
 	s.body = strings.Join(slices.Insert(l.lines, l.end, block...), "")
 	return nil
 }
 
-func (s *yamlSheet) remove(name string, listToo bool) error {
+func (s *yamlSheet) Remove(name string, listToo bool) error {
 	l, err := s.list()
 	if err != nil {
 		return err
@@ -206,12 +206,12 @@ func (s *yamlSheet) remove(name string, listToo bool) error {
 		return nil
 	}
 	nothing := " {}"
-	if s.client.list {
+	if s.at.List {
 		nothing = " []"
 	}
-	rest.lines[rest.key] = s.client.keys[0][0] + ":" + nothing + lineBreak(s.body)
+	rest.lines[rest.key] = s.at.Keys[0] + ":" + nothing + lineBreak(s.body)
 	s.body = strings.Join(rest.lines, "")
 	return nil
 }
 
-func (s *yamlSheet) bytes() []byte { return []byte(s.body) }
+func (s *yamlSheet) Bytes() []byte { return []byte(s.body) }
