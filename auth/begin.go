@@ -38,8 +38,8 @@ type LoginOptions struct {
 	Where string
 }
 
-// begun is a login that was prepared as far as the flows have in common.
-type begun struct {
+// preparedLogin is a login that was prepared as far as the flows have in common.
+type preparedLogin struct {
 	a      Account
 	srv    config.Server
 	opt    LoginOptions
@@ -61,8 +61,8 @@ type preparer struct {
 }
 
 // prepare discovers, chooses scopes and finds a client. The caller closes web.
-func (pr *preparer) prepare(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (b *begun, err error) {
-	b = &begun{a: a, srv: srv, web: pr.client(pr.boundsOf(ctx, srv))}
+func (pr *preparer) prepare(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (b *preparedLogin, err error) {
+	b = &preparedLogin{a: a, srv: srv, web: pr.client(pr.boundsOf(ctx, srv))}
 	if options != nil {
 		b.opt = *options
 	}
@@ -95,8 +95,8 @@ func (pr *preparer) prepare(ctx context.Context, a Account, srv config.Server, o
 const beginLease = 10 * time.Second
 
 // Alone runs f while no process that shares the store runs its own for the same
-// account: whoever looks for a login that waits and begins one if there is none does
-// both inside.
+// account. A caller that joins a pending login, or begins one if there is none, does
+// both inside f.
 func (e *Engine) Alone(ctx context.Context, a Account, f func(context.Context) error) error {
 	name := "begin/" + a.normal().key(vault.KindGrant).String()
 	return vault.Hold(ctx, e.store, name, beginLease, func(ctx context.Context, _ vault.Lease) error { return f(ctx) })
@@ -146,7 +146,7 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 }
 
 // create makes the record and the address of the page.
-func (pl *pendingLogins) create(b *begun) (*pending, error) {
+func (pl *pendingLogins) create(b *preparedLogin) (*pending, error) {
 	p := b.record(FlowCode)
 	verifier := oauth2.GenerateVerifier()
 	p.Verifier = oauth.NewStoredSecret(verifier)
@@ -165,12 +165,12 @@ func (pl *pendingLogins) create(b *begun) (*pending, error) {
 }
 
 // authorizeRequest is the part of the request that does not change from login to login.
-func (b *begun) authorizeRequest() oauth.AuthorizeRequest {
+func (b *preparedLogin) authorizeRequest() oauth.AuthorizeRequest {
 	return oauth.AuthorizeRequest{ClientID: b.client.ID, Redirect: b.to.URI, Scopes: b.scopes}
 }
 
 // record is what pending logins of all flows have in common.
-func (b *begun) record(flow Flow) *pending {
+func (b *preparedLogin) record(flow Flow) *pending {
 	now := time.Now()
 	return &pending{
 		Principal: b.a.principal(), Server: b.a.Server, Label: b.a.Label, ServerURL: b.srv.URL, Flow: flow,

@@ -19,7 +19,7 @@ type Interactive struct {
 
 // NewInteractive wraps what opens a page. Open must pass the address on as one
 // argument, never through a shell; it is an https address, or http on loopback, and
-// was written anew from its parts.
+// was rebuilt from its parts.
 func NewInteractive(open func(ctx context.Context, url string) error) Interactive {
 	return Interactive{open: open}
 }

@@ -82,8 +82,8 @@ func (p *pending) atEndpoint(iss string) bool {
 	return false
 }
 
-// awaits reports whether an answer in a browser can end the login, and whether whoever
-// brings it may do so.
+// awaits reports whether an answer in a browser can end the login, and whether the
+// principal that brings it may do so.
 func (p *pending) awaits(cb Callback) bool {
 	return p.Flow == FlowCode && (cb.Principal == "" || cb.Principal == p.account().principal())
 }
@@ -101,7 +101,7 @@ type completer struct {
 }
 
 // Complete finishes a login with what came back from its page. Only one caller in
-// any process gets to trade the code; the others get [ErrBeingCompleted] or, after
+// any process exchanges the code; the others get [ErrBeingCompleted] or, after
 // it, [ErrUnknownState]. An answer from the wrong server leaves the login as it was
 // ([ErrIssuer]), and so does a failure of the network ([ErrUnavailable]): the same
 // answer may be handed in again. A refusal ends it.
@@ -157,7 +157,7 @@ func (co *completer) claim(ctx context.Context, cb Callback) (*Login, error) {
 	return login, err
 }
 
-// finish takes in a refusal or trades the code.
+// finish records a refusal or exchanges the code.
 func (co *completer) finish(ctx context.Context, p *pending, cb Callback) (*Login, error) {
 	a := p.account()
 	if cb.Error != "" {

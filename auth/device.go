@@ -19,15 +19,15 @@ const (
 	deviceLease = time.Minute
 )
 
-// pollBook stops an older poll of an account when a newer one starts.
-type pollBook struct {
+// activePolls stops an older poll of an account when a newer one starts.
+type activePolls struct {
 	mu sync.Mutex // guards by
 	by map[Account]*poll
 }
 
 type poll struct{ stop context.CancelCauseFunc }
 
-func (b *pollBook) replace(a Account, p *poll) {
+func (b *activePolls) replace(a Account, p *poll) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if old := b.by[a]; old != nil {
@@ -39,7 +39,7 @@ func (b *pollBook) replace(a Account, p *poll) {
 	b.by[a] = p
 }
 
-func (b *pollBook) remove(a Account, p *poll) {
+func (b *activePolls) remove(a Account, p *poll) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.by[a] == p {
@@ -54,7 +54,7 @@ type deviceLogins struct {
 	clients   *registrar
 	pendings  *pendingLogins
 	completer *completer
-	polls     pollBook
+	polls     activePolls
 }
 
 // BeginDevice starts a login with a code on another screen (RFC 8628). Follow it
@@ -96,7 +96,7 @@ func (e *Engine) BeginDevice(ctx context.Context, a Account, srv config.Server, 
 }
 
 // request gets a code from the server.
-func (dl *deviceLogins) request(ctx context.Context, b *begun, fresh bool) (*pending, error) {
+func (dl *deviceLogins) request(ctx context.Context, b *preparedLogin, fresh bool) (*pending, error) {
 	var err error
 	if b.client, err = dl.clients.identify(ctx, b.web, b.p, oauth.SettingsOf(b.srv), &b.to, fresh); err != nil {
 		return nil, err

@@ -1,26 +1,33 @@
-// Package auth is the OAuth client: it gets a person, or a machine, logged in to
-// an MCP server and keeps it so.
+// Package auth is the login engine: it logs accounts in to MCP servers and keeps them
+// logged in.
 //
-// It owns discovery (whom to ask), registration (as whom), the flows (browser,
-// device code, paste-back, client credentials, workload identity, enterprise
-// managed), grants and their refresh, step-up, logout, and the loopback listener.
-// It does not own MCP connections (a caller puts what [Engine.Authorize] gives on
-// its requests and tells [Engine.Refused] of refusals), nor where grants are kept
-// (vault), nor what a person sees (cli, console). It never opens a browser by
-// itself: only a function that was handed an [Interactive] can, and only an
-// explicit command of a person makes one.
+// Make one [Engine] per program with [New]. Log in with [Engine.Browser], or with
+// [Engine.Begin] and [Engine.Wait] where the program shows the consent page itself;
+// [Engine.BeginDevice] and [Engine.PollDevice] use a code on another screen,
+// [Engine.Machine] needs no user. [Engine.Complete] and [Engine.Paste] take what came
+// back from the page. For each request call [Engine.Authorize], and [Engine.Refused] when
+// the server answers 401 or 403; put [Engine.Transport] around the HTTP transport, so
+// that a refusal is attributed to the token it met.
 //
-// A login flows like this: [Engine.Begin] discovers (discover.go), registers
-// (register.go), writes down a pending login (pending.go) and returns the address
-// of the consent page. Whatever gets hold of the answer, the listener
-// (listener.go), a paste (paste.go) or another process that shares the store, hands
-// it to [Engine.Complete], which checks it, claims the pending login, trades the
-// code for tokens (token.go) and stores the grant before anybody uses it.
+// Guarantees:
 //
-// A request flows like this: [Engine.Authorize] reads the grant, renews it under a
-// lease when it is due (refresh.go), and sets the header. A 401 or 403 goes to
-// [Engine.Refused] (refused.go), which renews once or says that a person is needed.
+//   - A refresh token is sent by one process at a time, under a lease, and its successor
+//     is stored before it is used (refresh.go, sending.go). Simulations and tests that
+//     suspend processes prove it.
+//   - A code is exchanged once, by whichever process that shares the store gets the
+//     callback first, and only for a pending login of the same principal.
+//   - Tokens go only to the resource they were issued for.
+//   - The package never opens a browser by itself: only a function that was given an
+//     [Interactive] can, and only an explicit command of a user makes one.
+//   - Tokens, codes, verifiers and client secrets are vault.Secret; no error or log line
+//     holds one, nor any body that an authorization server sent.
 //
-// Tokens, codes, verifiers and client secrets are vault.Secret everywhere; no error
-// or log line of this package holds one, nor any body an authorization server sent.
+// The engine delegates to one type per concern, which share an env: grantStore
+// (grant.go, versions.go), refresher (refresh.go), failureLog, sendLog, stepUps,
+// registrar, refusals, pendingLogins, completer, deviceLogins and callbackListener.
+//
+// OAuth requests are in auth/oauth, the callback listener is in auth/loopback, many
+// logins at once in auth/bulk, callback forwarding in auth/forward. The package does not
+// own MCP connections (upstream), where grants are kept (vault), or what a user sees
+// (cli, console).
 package auth

@@ -82,7 +82,7 @@ func New(store vault.Store, options *Options) *Engine {
 }
 
 // Close ends waiting, polling and listening, and waits for requests to
-// authorization servers that are under way: their answers may be worth a login.
+// authorization servers that are in flight: an answer may be a new refresh token.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.closed = true

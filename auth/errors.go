@@ -118,8 +118,8 @@ func (e *UnavailableError) Is(target error) bool { return target == oauth.ErrUna
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // DeniedError carries the provider's words from a callback whose origin was
-// verified. It is [ErrDenied]. The words are foreign: whoever shows them escapes
-// them for the medium; control characters are gone already.
+// verified. It is [ErrDenied]. The words are foreign: a caller that shows them
+// escapes them for the medium; control characters are gone already.
 type DeniedError struct {
 	Account Account
 	Code    string // such as access_denied

@@ -77,7 +77,7 @@ func (e *Engine) Explain(ctx context.Context, a Account, srv config.Server, opti
 }
 
 // explain follows the order of registration without registering.
-func (rg *registrar) explain(ctx context.Context, b *begun, x *Explanation) error {
+func (rg *registrar) explain(ctx context.Context, b *preparedLogin, x *Explanation) error {
 	c, ok, err := oauth.ConfiguredClient(b.p, oauth.SettingsOf(b.srv))
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (rg *registrar) explain(ctx context.Context, b *begun, x *Explanation) erro
 	return nil
 }
 
-func (x *Explanation) explainFlows(b *begun, srv config.Server) {
+func (x *Explanation) explainFlows(b *preparedLogin, srv config.Server) {
 	if m := machineFlow(srv); m != "" {
 		x.Flows = []Flow{m}
 		x.Token = []string{"grant_type", "scope", "resource"}

@@ -119,8 +119,8 @@ type grantStore struct {
 	*env
 
 	cache   grantCache
-	looks   stockBook
-	unsaved unsavedBook
+	looks   versionCache
+	unsaved unsavedGrants
 }
 
 // load reads an account's grant from the store; nil when there is none.
@@ -150,7 +150,7 @@ func (g *grant) encode() ([]byte, error) { return json.Marshal(g) }
 const grantRoom = 64 << 10
 
 // storeLogin writes the grant of a new login over whatever was there. A refresh of
-// the old grant that is under way then finds the record changed and lets it be.
+// the old grant that is in flight then finds the record changed and lets it be.
 func (gs *grantStore) storeLogin(ctx context.Context, a Account, g *grant) error {
 	key := a.key(vault.KindGrant)
 	rec, err := vault.Update(ctx, gs.store, key, func(old []byte) ([]byte, error) {

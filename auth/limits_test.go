@@ -199,7 +199,7 @@ func TestStepUpsAreBounded(t *testing.T) {
 // The ends of logins that a process remembers are limited, by count and by age.
 func TestOutcomesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &waitBook{}
+		b := &outcomeLog{}
 		for i := range 2 * limit.LoginOutcomes {
 			b.finish(fmt.Sprint(i), outcome{err: ErrDenied})
 		}

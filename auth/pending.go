@@ -55,8 +55,8 @@ type Pending struct {
 }
 
 // pending is the record of a login that waits, of kind vault.KindPending. It is
-// found by the hash of its state, so that neither names of records nor whoever
-// reads them can answer for a person; any process that shares the store can.
+// found by the hash of its state, so that a reader of the names of records
+// cannot answer for a user; any process that shares the store can.
 type pending struct {
 	Principal    string             `json:"principal"`
 	Server       string             `json:"server"`
@@ -154,7 +154,7 @@ type pendingLogins struct {
 	*env
 
 	grants  *grantStore
-	waiting waitBook
+	waiting outcomeLog
 }
 
 // find returns the login with this state if it still waits, else
@@ -241,7 +241,7 @@ func (e *Engine) Pendings(ctx context.Context, principal string) ([]Pending, err
 	return out, nil
 }
 
-// Cancel forgets a login that waits; it is no error if it is gone already.
+// Cancel forgets a login that waits; it is not an error if it is gone already.
 func (e *Engine) Cancel(ctx context.Context, state string) error {
 	_, err := e.store.Take(ctx, pendingKey(state))
 	if errors.Is(err, vault.ErrNotFound) {

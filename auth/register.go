@@ -117,7 +117,7 @@ func (rg *registrar) register(ctx context.Context, w *oauth.Client, p *oauth.Pro
 }
 
 // forget throws a registration away that its server no longer knows, so that
-// the next login registers anew. Only if it is still the same one.
+// the next login registers again. Only if it is still the same one.
 func (rg *registrar) forget(ctx context.Context, bind, group string, c oauth.Credentials) {
 	if c.Source != oauth.SourceDynamic || group == "" {
 		return

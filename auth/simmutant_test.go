@@ -23,7 +23,7 @@ func TestSimulationFindsMutants(t *testing.T) {
 		},
 		{"requests of others are not looked for", "sending.go", "g.version || s.Engine == sl.seed {\n", "g.version || s.Engine != \"\" {\n"},
 		{"older tokens are preferred", "refresh.go", "g.Generation > r.stale\n}", "g.Generation >= r.stale\n}"},
-		{"failures are forgotten", "attempts.go", "wait := time.Until(t.NotBefore)\n", "wait := time.Duration(0)\n"},
+		{"failures are forgotten", "failures.go", "wait := time.Until(t.NotBefore)\n", "wait := time.Duration(0)\n"},
 		{"a lost answer is not asked for again", "refresh.go", "oauth.AnswerLost(err) && lost == nil", "oauth.AnswerLost(err) && lost != nil"},
 		{"what could not be stored is dropped", "refresh.go", "\t\trf.grants.unsaved.put(a, next, version)\n", ""},
 	} {

@@ -150,7 +150,7 @@ func (b *tokenLog) minted(t vault.Secret, renewed bool) {
 }
 
 func (b *tokenLog) accepted(t vault.Secret) {
-	// A refusal stands: answers to older requests may come in after it.
+	// A refusal stands: responses to older requests may arrive after it.
 	b.note(t, false, func(s *tokenSeen) { s.good, s.hopeless = true, false })
 }
 

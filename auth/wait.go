@@ -18,41 +18,41 @@ type outcome struct {
 	err   error
 }
 
-// waitBook knows the logins that ended in this process, for those who wait and for
+// outcomeLog knows the logins that ended in this process, for those who wait and for
 // the browser that asks twice.
-type waitBook struct {
+type outcomeLog struct {
 	mu    sync.Mutex // guards by, order
-	by    map[string]*waited
+	by    map[string]*loginOutcome
 	order []string // of by, the oldest first
 }
 
-type waited struct {
+type loginOutcome struct {
 	done  chan struct{} // closed when out is set
 	out   outcome
 	since time.Time
 	begun *pending // set when the login was begun here
 }
 
-func (b *waitBook) of(state string) *waited {
+func (b *outcomeLog) of(state string) *loginOutcome {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	name := stateName(state)
 	if b.by == nil {
-		b.by = map[string]*waited{}
+		b.by = map[string]*loginOutcome{}
 	}
 	w := b.by[name]
 	if w == nil {
 		b.makeRoom()
-		w = &waited{done: make(chan struct{}), since: time.Now()}
+		w = &loginOutcome{done: make(chan struct{}), since: time.Now()}
 		b.by[name] = w
 		b.order = append(b.order, name)
 	}
 	return w
 }
 
-// makeRoom forgets logins of long ago, and the oldest if there are too many: whoever
-// waits for one finds its end in the store. It needs mu.
-func (b *waitBook) makeRoom() {
+// makeRoom forgets logins of long ago, and the oldest if there are too many: a caller
+// that waits for one finds its end in the store. It needs mu.
+func (b *outcomeLog) makeRoom() {
 	for len(b.order) > 0 {
 		oldest := b.order[0]
 		if len(b.by) < limit.LoginOutcomes && time.Since(b.by[oldest].since) <= 2*pendingLife {
@@ -64,8 +64,8 @@ func (b *waitBook) makeRoom() {
 }
 
 // begin notes a login that was begun here, so that its end can be told even when
-// another process was faster than whoever waits.
-func (b *waitBook) begin(p *pending) {
+// another process was faster than the caller that waits.
+func (b *outcomeLog) begin(p *pending) {
 	w := b.of(p.State.Reveal())
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *waitBook) begin(p *pending) {
 }
 
 // begunHere returns the login if it was begun here.
-func (b *waitBook) begunHere(state string) *pending {
+func (b *outcomeLog) begunHere(state string) *pending {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if w := b.by[stateName(state)]; w != nil {
@@ -83,7 +83,7 @@ func (b *waitBook) begunHere(state string) *pending {
 }
 
 // finish says how a login ended; the first word counts.
-func (b *waitBook) finish(state string, out outcome) {
+func (b *outcomeLog) finish(state string, out outcome) {
 	w := b.of(state)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +96,7 @@ func (b *waitBook) finish(state string, out outcome) {
 }
 
 // ended returns how a login ended, if it did so here.
-func (b *waitBook) ended(state string) (outcome, bool) {
+func (b *outcomeLog) ended(state string) (outcome, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := b.by[stateName(state)]

@@ -115,7 +115,7 @@ func (d *Driver) answer(ctx context.Context, f *flow, quiet bool, code string, f
 	return login, err
 }
 
-// exchange says that the answer to a login is being traded.
+// exchange says that the code of a login is being exchanged.
 func (d *Driver) exchange(f *flow) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,12 +167,12 @@ func (d *Driver) Unattended(ctx context.Context, t Target, login func(context.Co
 	return nil
 }
 
-// Cancel gives up a login that waits. It is no error if it is gone already.
+// Cancel gives up a login that waits. It is not an error if it is gone already.
 func (d *Driver) Cancel(ctx context.Context, state string) error {
 	f := d.tracked(state)
 	if f != nil {
 		select {
-		case f.turn <- struct{}{}: // not while its answer is being traded
+		case f.turn <- struct{}{}: // not while its code is being exchanged
 			defer func() { <-f.turn }()
 		case <-ctx.Done():
 			return ctx.Err()

@@ -200,7 +200,7 @@ const (
 )
 
 // answerLimit is how long a listener may take to say so: on a busy machine a second is
-// little, and whoever is taken for dead has their login begun twice.
+// little, and a process that is taken for dead has its login begun twice.
 const answerLimit = 3 * time.Second
 
 // answered reports whether a process of usher listens at a loopback address.

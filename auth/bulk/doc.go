@@ -9,7 +9,7 @@
 //
 // The flow: [Driver.Prepare] begins a login for every server that its mode selects,
 // several at once, and hands out each [Outcome] as soon as it is there. A login
-// that waits for a person is watched, whoever finishes it: this process, by
+// that waits for a person is watched, whichever process finishes it: this process, by
 // [Driver.Complete], [Driver.Paste] or the engine's own listener, or another one
 // that shares the store. A slow, broken or hanging server costs the others nothing
 // but one of the places.

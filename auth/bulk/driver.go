@@ -138,7 +138,7 @@ func (d *Driver) Groups() []Group[Row] {
 }
 
 // Pending counts the accounts that wait for a person, or whose answer is being
-// traded right now.
+// exchanged right now.
 func (d *Driver) Pending() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -36,7 +36,7 @@ type Redirect struct {
 	Courier []string
 	// Device prefers a code on another screen where the server offers that.
 	Device bool
-	// Fresh begins anew even where a login of the account waits already, which is
+	// Fresh begins again even where a login of the account waits already, which is
 	// then given up. Without it that login is joined.
 	Fresh bool
 }

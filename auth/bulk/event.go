@@ -34,7 +34,7 @@ type Event struct {
 	ServerURL string `json:"server_url"`
 	Phase     Phase  `json:"phase"`
 	// Detail is for people: why it failed or was skipped, or what is odd about it.
-	// It holds no secrets, and is foreign text in part: whoever shows it escapes it.
+	// It holds no secrets, and is foreign text in part: a caller that shows it escapes it.
 	Detail string `json:"detail,omitempty"`
 	// Seconds is how long ago work on the account began, to the millisecond.
 	Seconds float64 `json:"seconds"`

@@ -28,7 +28,7 @@ type flow struct {
 
 	// Guarded by the driver's mu.
 	exchanging bool
-	trouble    string   // why an answer could not be traded, last time
+	trouble    string   // why a code could not be exchanged, last time
 	secrets    []string // what must not be shown: the state, and the latest codes
 }
 
@@ -62,7 +62,7 @@ func (d *Driver) track(p auth.Pending, show bool) *flow {
 	return f
 }
 
-// watch waits for the end of a login, whoever brings it about.
+// watch waits for the end of a login, in whichever process it ends.
 func (d *Driver) watch(ctx context.Context, f *flow) {
 	for {
 		login, err := guard(func() (*auth.Login, error) { return d.engine.Wait(ctx, f.Pending) })

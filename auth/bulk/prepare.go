@@ -130,7 +130,7 @@ func (d *Driver) prepare(ctx context.Context, t Target, rd *round) Outcome {
 		err error
 	}
 	done := make(chan result, 1)
-	var left atomic.Bool // set once by whoever comes first: the result, or the end of the time
+	var left atomic.Bool // set once, by the result or by the timeout, whichever is first
 	if !d.spawn(func() {
 		b, err := guard(func() (begun, error) { return d.begin(ctx, t, rd, at) })
 		if !left.CompareAndSwap(false, true) {

@@ -69,7 +69,7 @@ func (su *stepUps) load(ctx context.Context, a Account) (*stepUp, error) {
 	return s, nil
 }
 
-// save keeps s. Losing a race is no harm: the other process remembers about the
+// save keeps s. Losing a race does no harm: the other process remembers about the
 // same.
 func (su *stepUps) save(ctx context.Context, a Account, s *stepUp) error {
 	data, err := json.Marshal(s)

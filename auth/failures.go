@@ -132,9 +132,9 @@ func (fl *failureLog) clear(ctx context.Context, a Account) {
 	}
 }
 
-// unsavedBook holds renewed grants that the store did not take. They are used, and
+// unsavedGrants holds renewed grants that the store did not take. They are used, and
 // saved as soon as it does.
-type unsavedBook struct {
+type unsavedGrants struct {
 	mu sync.Mutex // guards by
 	by map[Account]*unsaved
 }
@@ -145,7 +145,7 @@ type unsaved struct {
 	next    time.Time
 }
 
-func (b *unsavedBook) put(a Account, g *grant, version int64) {
+func (b *unsavedGrants) put(a Account, g *grant, version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.by == nil {
@@ -155,7 +155,7 @@ func (b *unsavedBook) put(a Account, g *grant, version int64) {
 }
 
 // get returns the account's unsaved grant and whether it is time to try to save it.
-func (b *unsavedBook) get(a Account) (u *unsaved, try bool) {
+func (b *unsavedGrants) get(a Account) (u *unsaved, try bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if u = b.by[a]; u == nil || time.Now().Before(u.next) {
@@ -165,7 +165,7 @@ func (b *unsavedBook) get(a Account) (u *unsaved, try bool) {
 	return u, true
 }
 
-func (b *unsavedBook) remove(a Account, u *unsaved) {
+func (b *unsavedGrants) remove(a Account, u *unsaved) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.by[a] == u {
