@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	listpool "github.com/usher-mcp/usher/host/internal/lists"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
@@ -51,7 +52,7 @@ func (l lists) of(method string) bool {
 
 // catalog is the last known lists of a unit.
 type catalog struct {
-	pool    *pool
+	pool    *listpool.Pool[*catalog]
 	mu      sync.Mutex // guards what follows
 	loaded  bool       // Memory has been asked
 	closed  bool       // nothing is counted in the pool any more
@@ -134,7 +135,7 @@ func (c *catalog) close() {
 	c.closed = true
 	c.mu.Unlock()
 	if c.pool != nil {
-		c.pool.forget(c)
+		c.pool.Forget(c)
 	}
 }
 
@@ -144,7 +145,7 @@ func (c *catalog) limit() {
 	if c.pool == nil {
 		return
 	}
-	for _, other := range c.pool.overdue(c) {
+	for _, other := range c.pool.Overdue(c) {
 		other.drop()
 	}
 }
@@ -152,7 +153,7 @@ func (c *catalog) limit() {
 // put needs mu.
 func (c *catalog) put(method string, l listing) {
 	if c.pool != nil && !c.closed {
-		l.Items = c.pool.share(c, method, l.Items)
+		l.Items = c.pool.Share(c, method, l.Items)
 	}
 	if c.known == nil {
 		c.known = map[string]*listing{}

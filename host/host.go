@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host/internal/deadline"
+	listpool "github.com/usher-mcp/usher/host/internal/lists"
 	"github.com/usher-mcp/usher/host/internal/supervise"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -46,12 +47,12 @@ type registration struct {
 	pace   *upstream.Pace // of all its connections together
 	units  map[Key]*unit
 	swept  time.Time // when idle units were last looked for; guarded like units
-	lists  *pool
+	lists  *listpool.Pool[*catalog]
 	modern atomic.Value // string: its revision, once it is known to have no older one
 }
 
 func register(srv *config.Server) *registration {
-	return &registration{srv: srv, lazy: srv.IsLazy(), pace: upstream.NewPace(), units: map[Key]*unit{}, lists: newPool()}
+	return &registration{srv: srv, lazy: srv.IsLazy(), pace: upstream.NewPace(), units: map[Key]*unit{}, lists: listpool.New[*catalog]()}
 }
 
 // New returns a Host without servers. Close it.

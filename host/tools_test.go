@@ -277,10 +277,10 @@ func TestCatalogsOfOneServerAreLimited(t *testing.T) {
 	}}
 	h := s.open(t, &Options{Memory: noMemory{}, MaxConnected: 100})
 	lists := h.servers["a"].lists
-	if lists.max != limit.CatalogBytes {
-		t.Errorf("%d bytes of lists are kept, want %d", lists.max, limit.CatalogBytes)
+	if lists.Max != limit.CatalogBytes {
+		t.Errorf("%d bytes of lists are kept, want %d", lists.Max, limit.CatalogBytes)
 	}
-	lists.max = most
+	lists.Max = most
 	kept := func() (lanes []int) {
 		for i := range 20 {
 			if c, ok := h.Cached(Key{Server: "a", Lane: fmt.Sprint(i)}); ok && len(c.Tools) > 0 {
@@ -300,7 +300,7 @@ func TestCatalogsOfOneServerAreLimited(t *testing.T) {
 	for i := range 20 { // what is released makes room again
 		h.Release(Key{Server: "a", Lane: fmt.Sprint(i)})
 	}
-	if left := lists.bytes; left != 0 || len(lists.users) != 0 {
+	if left := lists.Bytes(); left != 0 {
 		t.Errorf("%d bytes are kept after the release of all", left)
 	}
 }

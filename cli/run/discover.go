@@ -14,6 +14,7 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/app"
 )
 
 type discoverOptions struct {
@@ -138,7 +139,7 @@ func printRow(f *cmdutil.Factory, row host.Row, wide int, asJSON bool) error {
 	if asJSON {
 		out := discovered{Server: name, Tool: row.Tool, Schema: row.Schema, Stale: row.Stale, SchemaChanged: row.SchemaChanged, Blocked: row.Blocked}
 		if row.Err != nil {
-			out.Error = row.Err.Error()
+			out.Error = app.Message(row.Err)
 		}
 		return f.PrintJSONLine(out)
 	}

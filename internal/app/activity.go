@@ -116,7 +116,7 @@ func (a *activity) remember(k host.Key, f policy.Finished, shape []byte) {
 		shape: append(c.shape[:0], shape...),
 	}
 	if f.Err != nil {
-		c.problem = f.Err.Error()
+		c.problem = Message(f.Err)
 	}
 	a.next = (a.next + 1) % recentCalls
 }

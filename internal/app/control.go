@@ -121,7 +121,7 @@ func (h *App) serveLogins(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	mode := bulk.Mode(cmp.Or(q.Get("mode"), string(bulk.ModeMissing)))
 	if err := h.beginLogins(q["server"], mode); err != nil {
-		control.Refuse(w, err, errors.Is(err, host.ErrUnknownServer))
+		refuse(w, err)
 		return
 	}
 	h.loginDriver().ServeEvents(w, r)
@@ -201,7 +201,7 @@ func (h *App) steer(do func(r *http.Request, name string) error) http.HandlerFun
 			err = do(r, k.Server)
 		}
 		if err != nil {
-			control.Refuse(w, err, errors.Is(err, host.ErrUnknownServer))
+			refuse(w, err)
 			return
 		}
 		answerJSON(w, map[string]int{"pid": os.Getpid()})
@@ -231,14 +231,14 @@ func (h *App) serveReread(w http.ResponseWriter, _ *http.Request) {
 func (h *App) serveLogs(w http.ResponseWriter, r *http.Request) {
 	k, err := h.hostedKey(r.FormValue("server"))
 	if err != nil {
-		control.Refuse(w, err, errors.Is(err, host.ErrUnknownServer))
+		refuse(w, err)
 		return
 	}
 	tail, _ := strconv.ParseUint(r.FormValue("lines"), 10, 64) // anything else means all
 	var last uint64
 	held, err := h.hosted.Logs(r.Context(), k, false)
 	if err != nil {
-		control.Refuse(w, err, errors.Is(err, host.ErrUnknownServer))
+		refuse(w, err)
 		return
 	}
 	for l := range held {
@@ -287,4 +287,9 @@ func (h *App) hostedKey(account string) (host.Key, error) {
 		return k, fmt.Errorf("%q is not in use here (%w)", account, host.ErrUnknownServer)
 	}
 	return k, nil
+}
+
+// refuse answers with what a person is told.
+func refuse(w http.ResponseWriter, err error) {
+	control.Refuse(w, errors.New(Message(err)), errors.Is(err, host.ErrUnknownServer))
 }

@@ -1,4 +1,8 @@
-package host
+// Package lists keeps the lists of tools, prompts and resources of one server: connections
+// that list the same share one list, and lists that differ are limited together. Use
+// [Pool.Share] for every list that is read, then [Pool.Overdue]; [Pool.Forget] gives up
+// what a connection holds. It does no I/O and may be used concurrently.
+package lists
 
 import (
 	"bytes"
@@ -8,19 +12,19 @@ import (
 	"github.com/usher-mcp/usher/internal/limit"
 )
 
-// pool holds the lists that are kept of a server. A server has a connection per account
+// Pool holds the lists that are kept of a server. A server has a connection per account
 // and per session of an agent, which mostly list the same: those share one list, and
 // who looks at them knows it again without reading it. Lists that differ are limited
 // for all connections together.
-type pool struct {
-	max int64 // limit.CatalogBytes, less in tests
+type Pool[C comparable] struct {
+	Max int64 // limit.CatalogBytes, less in tests
 
 	mu    sync.Mutex // guards what follows
 	last  map[string][][]byte
-	held  map[*[]byte]*heldList  // by the first item
-	users map[*catalog]*poolUser // those that hold lists
-	bytes int64                  // of all held lists
-	turn  uint64                 // grows with each list that is stored
+	held  map[*[]byte]*heldList // by the first item
+	users map[C]*poolUser       // those that hold lists
+	bytes int64                 // of all held lists
+	turn  uint64                // grows with each list that is stored
 }
 
 // heldList is a list and how many catalogs have it.
@@ -35,15 +39,16 @@ type poolUser struct {
 	turn  uint64 // when it last stored a list
 }
 
-func newPool() *pool {
-	return &pool{
-		max: limit.CatalogBytes, last: map[string][][]byte{}, held: map[*[]byte]*heldList{}, users: map[*catalog]*poolUser{},
+// New returns an empty pool.
+func New[C comparable]() *Pool[C] {
+	return &Pool[C]{
+		Max: limit.CatalogBytes, last: map[string][][]byte{}, held: map[*[]byte]*heldList{}, users: map[C]*poolUser{},
 	}
 }
 
-// share returns the list that is kept where it is equal, else items, and counts it as
+// Share returns the list that is kept where it is equal, else items, and counts it as
 // held by c.
-func (p *pool) share(c *catalog, method string, items [][]byte) [][]byte {
+func (p *Pool[C]) Share(c C, method string, items [][]byte) [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.users[c]
@@ -78,7 +83,7 @@ func (p *pool) share(c *catalog, method string, items [][]byte) [][]byte {
 }
 
 // release gives one list of a user up; it needs mu.
-func (p *pool) release(u *poolUser, method string) {
+func (p *Pool[C]) release(u *poolUser, method string) {
 	id := u.lists[method]
 	if id == nil {
 		return
@@ -95,14 +100,14 @@ func (p *pool) release(u *poolUser, method string) {
 	}
 }
 
-// forget gives up everything that c holds.
-func (p *pool) forget(c *catalog) {
+// Forget gives up everything that c holds.
+func (p *Pool[C]) Forget(c C) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.forgetLocked(c)
 }
 
-func (p *pool) forgetLocked(c *catalog) {
+func (p *Pool[C]) forgetLocked(c C) {
 	u := p.users[c]
 	if u == nil {
 		return
@@ -113,25 +118,32 @@ func (p *pool) forgetLocked(c *catalog) {
 	delete(p.users, c)
 }
 
-// overdue returns the catalogs that have to drop their lists for the others to stay
+// Overdue returns the catalogs that have to drop their lists for the others to stay
 // within the limit: those that stored one the longest ago, but never c. They count as
 // dropped already.
-func (p *pool) overdue(c *catalog) []*catalog {
+func (p *Pool[C]) Overdue(c C) []C {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var out []*catalog
-	for p.bytes > p.max && len(p.users) > 1 {
-		var oldest *catalog
+	var out []C
+	for p.bytes > p.Max && len(p.users) > 1 {
+		oldest := c
 		for other, u := range p.users {
-			if other != c && (oldest == nil || u.turn < p.users[oldest].turn) {
+			if other != c && (oldest == c || u.turn < p.users[oldest].turn) {
 				oldest = other
 			}
 		}
-		if oldest == nil {
+		if oldest == c {
 			break
 		}
 		p.forgetLocked(oldest)
 		out = append(out, oldest)
 	}
 	return out
+}
+
+// Bytes is the size of all lists that are held.
+func (p *Pool[C]) Bytes() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bytes
 }
