@@ -5,7 +5,7 @@ import (
 	"net/url"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/surface"
+	"github.com/usher-mcp/usher/surface/search"
 )
 
 // toolView is a tool in a list.
@@ -83,14 +83,14 @@ func (c *Console) toolsPage(ctx context.Context, v *screen, q url.Values) {
 }
 
 func findTools(all []Tool, words string) []toolView {
-	docs := make([]surface.Document, len(all))
+	docs := make([]search.Document, len(all))
 	by := map[[2]string]Tool{}
 	for i, t := range all {
-		docs[i] = surface.Document{Server: t.Account, Tool: t.Name, Definition: t.Definition}
+		docs[i] = search.Document{Server: t.Account, Tool: t.Name, Definition: t.Definition}
 		by[[2]string{t.Account, t.Name}] = t
 	}
 	var out []toolView
-	for _, hit := range surface.NewIndex(docs).Search(words, maxFound) {
+	for _, hit := range search.NewIndex(docs).Search(words, maxFound) {
 		out = append(out, viewTool(by[[2]string{hit.Server, hit.Tool}]))
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // direct shows everything of all servers side by side.
@@ -131,7 +132,7 @@ func (d *direct) own(ctx context.Context, a Agent, r mcp.Request, name string) [
 // missing records the use of a tool or prompt that is not listed because it is denied.
 func (s *Surface) missing(ctx context.Context, a Agent, method, name string) {
 	s.gate.Missing(ctx, a.who, method, func(server, account string) (string, bool) {
-		own, ok := strings.CutPrefix(name, s.names.shownPart(server, account))
+		own, ok := strings.CutPrefix(name, s.names.ShownPart(server, account))
 		return own, ok && own != ""
 	})
 }
@@ -196,7 +197,7 @@ func (d *direct) resolve(ctx context.Context, a Agent, method, uri string) (targ
 	}
 	d.current(ctx, a, mcp.MethodResourcesList)
 	snap = d.current(ctx, a, mcp.MethodTemplatesList)
-	if l, _, ok := splitServer(uri); ok && (snap.by[l] == nil || !snap.by[l].Whole) {
+	if l, _, ok := naming.SplitServer(uri); ok && (snap.by[l] == nil || !snap.by[l].Whole) {
 		d.s.refuse(ctx, a, l, method)
 	}
 	t, werr := snap.resolve(a, uri)
@@ -247,10 +248,10 @@ func (d *direct) Listen(ctx context.Context, a Agent, want Subscription, on func
 			snap := d.s.snapshot(ctx, a.now())
 			return lists3{snap.tools.sum, snap.prompts.sum, sum2(snap.resources.sum, snap.templates.sum)}
 		},
-		shows: func(k policy.Key) bool { return d.s.recent(ctx, a.now()).by[label(k.Server, k.Account)] != nil },
+		shows: func(k policy.Key) bool { return d.s.recent(ctx, a.now()).by[naming.Label(k.Server, k.Account)] != nil },
 		shown: func(k policy.Key, uri string) string {
 			snap := d.s.recent(ctx, a.now())
-			if src := snap.by[label(k.Server, k.Account)]; src != nil {
+			if src := snap.by[naming.Label(k.Server, k.Account)]; src != nil {
 				return snap.shownURI(src, uri)
 			}
 			return uri

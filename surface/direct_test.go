@@ -20,6 +20,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // twoServers has a server of each era, with a prompt and a resource in common.
@@ -77,7 +78,7 @@ func TestDirectReaches(t *testing.T) {
 	for _, tt := range []struct{ name, method, params, want string }{
 		{"tool", mcp.MethodToolsCall, `{"name":"alpha__add","arguments":{}}`, `alpha/add`},
 		{"same tool of the other", mcp.MethodToolsCall, `{"name":"beta__add"}`, `beta/add`},
-		{"marked name", mcp.MethodToolsCall, `{"name":"` + naming{"__"}.shown("alpha", "", "odd name") + `"}`, `alpha/odd name`},
+		{"marked name", mcp.MethodToolsCall, `{"name":"` + naming.Scheme{Separator: "__"}.Shown("alpha", "", "odd name") + `"}`, `alpha/odd name`},
 		{"prompt", mcp.MethodPromptsGet, `{"name":"alpha__greet"}`, `A greeting`},
 		{"resource of one", mcp.MethodResourcesRead, `{"uri":"beta://own"}`, `"uri":"beta://own","text":"own"`},
 		{"resource of two", mcp.MethodResourcesRead, `{"uri":"usher://beta/fake://readme"}`, `"uri":"usher://beta/fake://readme","text":"beta"`},
@@ -213,7 +214,7 @@ func TestScopeOfAnAgent(t *testing.T) {
 		agent Agent
 		want  []string
 	}{
-		{"all", w.Direct(), modernAgent, []string{"alpha__add", naming{"__"}.shown("alpha", "", "odd name"), "alpha__zeta", "beta__add"}},
+		{"all", w.Direct(), modernAgent, []string{"alpha__add", naming.Scheme{Separator: "__"}.Shown("alpha", "", "odd name"), "alpha__zeta", "beta__add"}},
 		{"tools", w.Direct(), scoped, []string{"alpha__add"}},
 		{"servers", w.Direct(), Agent{Version: mcp.V20260728, Servers: []string{"b*"}}, []string{"beta__add"}},
 		{"profile", profile, modernAgent, []string{"alpha__zeta", "beta__add"}},
@@ -283,7 +284,7 @@ func TestFreshness(t *testing.T) {
 type logins struct{ begun []string }
 
 func (l *logins) Begin(_ context.Context, k policy.Key) (Login, error) {
-	target := label(k.Server, k.Account)
+	target := naming.Label(k.Server, k.Account)
 	l.begun = append(l.begun, target)
 	one := Login{Server: target, Flow: "browser", State: "pending", Handle: "h-1", URL: "https://example.com/authorize"}
 	switch {

@@ -2,8 +2,8 @@
 //
 // It owns the views ([View]): one server untouched, all servers directly under
 // names of their own, all of them behind the one `mcp` tool, a profile; the names
-// and addresses in them; the search over tools ([Index]); and the choice between
-// views by what they cost ([Surface.Auto]). It refuses to own the way to a server,
+// and addresses in them (internal/naming); and the choice between views by what they
+// cost ([Surface.Auto]). Package search finds tools by words. It refuses to own the way to a server,
 // which goes through policy, the protocol towards agents, which is gateway's, and
 // logins, which it only starts ([Logins]). No view has a verb that adds, edits or
 // approves a server.

@@ -8,6 +8,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 	"github.com/usher-mcp/usher/test/need"
 )
 
@@ -27,10 +28,10 @@ func bigSource(n int) source {
 func TestSnapshotsAreMadeInLinearTime(t *testing.T) {
 	need.Linear(t, 300, func(n int) func() {
 		src := bigSource(n)
-		return func() { newSnapshot([]source{src}, false, naming{"__"}, false).index() }
+		return func() { newSnapshot([]source{src}, false, naming.Scheme{Separator: "__"}, false).index() }
 	})
 	need.Linear(t, 1000, func(n int) func() {
-		snap := newSnapshot([]source{bigSource(n)}, false, naming{"__"}, false)
+		snap := newSnapshot([]source{bigSource(n)}, false, naming.Scheme{Separator: "__"}, false)
 		return func() { toolLines(snap, &snap.sources[0]) }
 	})
 }
@@ -39,14 +40,14 @@ func TestSnapshotsAreMadeInLinearTime(t *testing.T) {
 // bounded time for every address that is looked up.
 func TestTemplatesAreLimited(t *testing.T) {
 	src := bigSource(limit.Templates + 500)
-	snap := newSnapshot([]source{src}, false, naming{"__"}, false)
+	snap := newSnapshot([]source{src}, false, naming.Scheme{Separator: "__"}, false)
 	if len(snap.patterns) != limit.Templates {
 		t.Errorf("%d templates are matched, want %d", len(snap.patterns), limit.Templates)
 	}
 	for _, text := range []string{"{x}a", "{x}", "a{x}", "{x", "{}a{"} {
 		need.Linear(t, 2000, func(n int) func() {
-			p, uri := parseTemplate(strings.Repeat(text, n)+"b"), strings.Repeat("a", 4*n)
-			return func() { parseTemplate(strings.Repeat(text, n)); p.matches(uri) }
+			p, uri := naming.ParseTemplate(strings.Repeat(text, n)+"b"), strings.Repeat("a", 4*n)
+			return func() { naming.ParseTemplate(strings.Repeat(text, n)); p.Matches(uri) }
 		})
 	}
 }
@@ -79,19 +80,4 @@ func suggestionSteps(name string, candidates []string) int {
 	b := stepBudget{left: limit.SuggestionSteps}
 	nearestWithin(&b, name, candidates)
 	return limit.SuggestionSteps - b.left
-}
-
-// TestQueriesAreLimited: words beyond the limit are not looked up.
-func TestQueriesAreLimited(t *testing.T) {
-	var words []string
-	for i := range limit.QueryWords {
-		words = append(words, fmt.Sprint("w", i))
-	}
-	x := NewIndex([]Document{{Server: "s", Tool: "needle"}})
-	if hits := x.Search(strings.Join(words[1:], " ")+" needle", 1); len(hits) != 1 {
-		t.Error("a word within the limit is not looked up")
-	}
-	if hits := x.Search(strings.Join(words, " ")+" needle", 1); len(hits) != 0 {
-		t.Error("a word beyond the limit is looked up")
-	}
 }

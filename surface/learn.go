@@ -239,7 +239,7 @@ func (r *readings) abandon(open []*reading) {
 func (s *Surface) askNamed(ctx context.Context, snap *snapshot, method, name string) (asked bool) {
 	for i := range snap.sources {
 		src := &snap.sources[i]
-		if !src.lacks(method) || !strings.HasPrefix(name, s.names.shownPart(src.Name, src.Account)) {
+		if !src.lacks(method) || !strings.HasPrefix(name, s.names.ShownPart(src.Name, src.Account)) {
 			continue
 		}
 		if r := s.read(src.key, method, retryAfter); r != nil {

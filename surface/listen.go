@@ -11,6 +11,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // gatherFor is how long changes of lists are gathered before they are told.
@@ -192,7 +193,7 @@ func (l *listener) may(k policy.Key, want Subscription) bool {
 // wants to hear of it. What is said on a lane's own connection it does.
 func (s *Surface) followed(l *listener, k policy.Key, uri string) (string, bool) {
 	shown := l.shown(k, uri)
-	full := withServer(label(k.Server, k.Account), uri)
+	full := naming.WithServer(naming.Label(k.Server, k.Account), uri)
 	for _, form := range [...]string{shown, full} {
 		if slices.Contains(l.want.URIs, form) {
 			return form, true

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // loginName is the name of a tool that the direct view adds. It holds no separator,
@@ -44,7 +45,7 @@ func (s *Surface) loginFailed(ctx context.Context, a Agent, target string, compl
 	case KindUnknownServer:
 		var names []string
 		for _, srv := range s.gate.Servers(ctx, a.who) {
-			names = append(names, label(srv.Name, srv.Account))
+			names = append(names, naming.Label(srv.Name, srv.Account))
 		}
 		return fmt.Sprintf("No server is named %q%s %s", target, orStop(didYouMean(target, names)), a.at.hints.names)
 	case KindUnsupported, KindDenied:
@@ -183,7 +184,7 @@ func loginLine(l *Login) string {
 func (s *Surface) serverNames(ctx context.Context, a Agent) string {
 	var names []string
 	for _, srv := range s.gate.Servers(ctx, a.who) {
-		names = append(names, label(srv.Name, srv.Account))
+		names = append(names, naming.Label(srv.Name, srv.Account))
 	}
 	slices.Sort(names)
 	return "Servers: " + strings.Join(names, ", ") + "."

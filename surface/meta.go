@@ -9,6 +9,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // meta shows one constant tool through which all others are found and called.
@@ -166,7 +167,7 @@ func (m *meta) Listen(ctx context.Context, a Agent, want Subscription, on func(m
 	return m.s.run(ctx, &listener{
 		agent: a, want: Subscription{}, on: on, ready: readyAfter(1, want.Ready),
 		sums:  func(context.Context) lists3 { return lists3{} },
-		shows: func(k policy.Key) bool { return m.s.recent(ctx, a.now()).by[label(k.Server, k.Account)] != nil },
+		shows: func(k policy.Key) bool { return m.s.recent(ctx, a.now()).by[naming.Label(k.Server, k.Account)] != nil },
 		shown: func(_ policy.Key, uri string) string { return uri },
 	})
 }

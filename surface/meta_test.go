@@ -15,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/surface/search"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -24,13 +25,13 @@ func TestMetaToolIsSmall(t *testing.T) {
 	if n := len(metaTool); n > 2800 {
 		t.Errorf("the definition has %d bytes, want at most 2800", n)
 	}
-	if n := Tokens([]byte(metaTool)); n > 700 {
+	if n := search.Tokens([]byte(metaTool)); n > 700 {
 		t.Errorf("the definition costs about %d tokens, want at most 700", n)
 	}
 	if err := jsonx.Valid([]byte(metaTool)); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d bytes, about %d tokens", len(metaTool), Tokens([]byte(metaTool)))
+	t.Logf("%d bytes, about %d tokens", len(metaTool), search.Tokens([]byte(metaTool)))
 	var enum []string
 	list, _ := jsonx.Path([]byte(metaTool), "inputSchema", "properties", "action", "enum")
 	for e := jsonx.Array(list); e.Next(); {
@@ -253,7 +254,7 @@ func TestAuto(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "word": 1, "two words": 2, "internationalization": 4, `{"a":1}`: 5, "12345": 2, "żółw": 4, "a  b": 3} {
-		if got := Tokens([]byte(text)); got != want {
+		if got := search.Tokens([]byte(text)); got != want {
 			t.Errorf("%q costs %d, want %d", text, got, want)
 		}
 	}

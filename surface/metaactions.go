@@ -9,6 +9,8 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
+	"github.com/usher-mcp/usher/surface/search"
 )
 
 // act runs an action that has an answer of our own.
@@ -49,7 +51,7 @@ func (m *meta) listServers(ctx context.Context, a Agent) string {
 	}
 	states := map[string]Status{}
 	for _, st := range m.s.gate.Status(ctx, a.who, "") {
-		states[label(st.Name, st.Account)] = statusOf(st)
+		states[naming.Label(st.Name, st.Account)] = statusOf(st)
 	}
 	var b strings.Builder
 	for i := range snap.sources {
@@ -88,7 +90,7 @@ func (m *meta) count(snap *snapshot, src *source) string {
 func oneLine(texts ...string) string {
 	for _, t := range texts {
 		if t = strings.TrimSpace(t); t != "" {
-			return cutLine(t)
+			return search.CutLine(t)
 		}
 	}
 	return ""
@@ -184,7 +186,7 @@ func toolLines(snap *snapshot, src *source) string {
 	titles := make(map[string]string, len(src.listing.Tools))
 	for _, t := range src.listing.Tools {
 		if _, twice := titles[t.Name]; !twice { // only the first could be used
-			titles[t.Name] = titleOf(t.Definition)
+			titles[t.Name] = search.TitleOf(t.Definition)
 		}
 	}
 	var b strings.Builder

@@ -13,6 +13,7 @@ import (
 
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // Surface makes the views on all servers behind a gate. All methods may be used
@@ -20,7 +21,7 @@ import (
 type Surface struct {
 	gate    *policy.Gate
 	opt     Options
-	names   naming
+	names   naming.Scheme
 	started time.Time
 	life    context.Context
 	end     context.CancelFunc
@@ -53,7 +54,7 @@ func New(gate *policy.Gate, opt *Options) *Surface {
 		s.opt.Log = slog.New(slog.DiscardHandler)
 	}
 	s.setProfiles(s.opt.Profiles)
-	s.names = naming{s.opt.Separator}
+	s.names = naming.Scheme{Separator: s.opt.Separator}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.auto = sync.OnceValues(s.decide)
 	if s.opt.Events != nil {

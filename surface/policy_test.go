@@ -18,6 +18,7 @@ import (
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -80,7 +81,7 @@ func (a *accounts) Authorize(_ context.Context, k host.Key, _ *config.Server, r 
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.seen = append(a.seen, k.Principal+" "+label(k.Server, k.Account))
+	a.seen = append(a.seen, k.Principal+" "+naming.Label(k.Server, k.Account))
 	return nil
 }
 

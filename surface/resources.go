@@ -8,6 +8,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // addressed is one resource or template of a server.
@@ -33,7 +34,7 @@ func (snap *snapshot) addTemplates() {
 		if count[a.src]++; count[a.src] > limit.Templates {
 			continue
 		}
-		snap.patterns = append(snap.patterns, pattern{parseTemplate(a.name), a.target})
+		snap.patterns = append(snap.patterns, pattern{naming.ParseTemplate(a.name), a.target})
 	}
 	snap.templates = newList("resourceTemplates", nil, asEntries(all, "uriTemplate"), freshness{})
 }
@@ -57,8 +58,8 @@ func (snap *snapshot) gather(method, key string) []addressed {
 		}
 	}
 	for i := range all {
-		if a := &all[i]; owners[a.name] > 1 || strings.HasPrefix(a.name, uriPrefix) {
-			a.shown = withServer(a.src.label, a.name)
+		if a := &all[i]; owners[a.name] > 1 || strings.HasPrefix(a.name, naming.UriPrefix) {
+			a.shown = naming.WithServer(a.src.label, a.name)
 		}
 	}
 	return all
@@ -79,7 +80,7 @@ func asEntries(all []addressed, key string) []entry {
 // to whoever has a template for them, the most specific one, and then to the only
 // server with resources at all.
 func (snap *snapshot) resolve(a Agent, uri string) (target, *mcp.Error) {
-	if l, rest, ok := splitServer(uri); ok && snap.by[l] != nil && snap.by[l].Whole {
+	if l, rest, ok := naming.SplitServer(uri); ok && snap.by[l] != nil && snap.by[l].Whole {
 		return target{src: snap.by[l], name: rest}, nil
 	}
 	if owners := snap.uris[uri]; len(owners) > 0 {
@@ -107,7 +108,7 @@ func one(owners []target, uri string) (target, *mcp.Error) {
 	}
 	var ways []string
 	for _, o := range owners {
-		ways = append(ways, withServer(o.src.label, uri))
+		ways = append(ways, naming.WithServer(o.src.label, uri))
 	}
 	return target{}, mcp.Errorf(mcp.CodeInvalidParams, "several servers have %s; name the one that is meant: %s", uri, strings.Join(ways, " or "))
 }
@@ -118,10 +119,10 @@ func (snap *snapshot) matching(uri string) []target {
 	best := -1
 	for _, p := range snap.patterns {
 		switch {
-		case p.literal < best || !p.matches(uri):
+		case p.Literal < best || !p.Matches(uri):
 			continue
-		case p.literal > best:
-			best, out = p.literal, nil
+		case p.Literal > best:
+			best, out = p.Literal, nil
 		}
 		if !slices.ContainsFunc(out, func(t target) bool { return t.src == p.src }) {
 			out = append(out, p.target)
@@ -136,15 +137,15 @@ func notFound(a Agent, uri string) *mcp.Error {
 	if mcp.Stateless(a.Version) {
 		code = mcp.CodeInvalidParams
 	}
-	e := mcp.Errorf(code, "resource not found: no server lists %s or has a template for it; an address of the form %sSERVER/URI names the server", uri, uriPrefix)
+	e := mcp.Errorf(code, "resource not found: no server lists %s or has a template for it; an address of the form %sSERVER/URI names the server", uri, naming.UriPrefix)
 	e.Data = jsonx.Set(nil, "uri", jsonx.Quote(uri))
 	return e
 }
 
 // shownURI is the address under which a resource of a server is known to agents.
 func (snap *snapshot) shownURI(src *source, uri string) string {
-	if owners := snap.uris[uri]; len(owners) > 1 || strings.HasPrefix(uri, uriPrefix) {
-		return withServer(src.label, uri)
+	if owners := snap.uris[uri]; len(owners) > 1 || strings.HasPrefix(uri, naming.UriPrefix) {
+		return naming.WithServer(src.label, uri)
 	}
 	return uri
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // single shows one server as it is. Rules, pins and supervision apply; besides that
@@ -41,7 +42,7 @@ func (v *single) Info(ctx context.Context, a Agent) (Info, error) {
 func (v *single) describe(a Agent, l policy.Listing) Info {
 	info := Info{Server: l.Info, Capabilities: l.Capabilities, Instructions: l.Instructions, Version: l.Version}
 	if info.Server == nil {
-		info.Server = jsonx.Set(v.serverInfo(), "name", jsonx.Quote(label(v.server, v.account)))
+		info.Server = jsonx.Set(v.serverInfo(), "name", jsonx.Quote(naming.Label(v.server, v.account)))
 	}
 	if info.Capabilities == nil {
 		info.Capabilities = []byte(directCapabilities)

@@ -15,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 func single1(t testing.TB, w *rig, name string) View {
@@ -35,7 +36,7 @@ func TestFidelity(t *testing.T) {
 		for _, agent := range []Agent{modernAgent, legacyAgent} {
 			t.Run(versions[0]+" to "+agent.Version, func(t *testing.T) {
 				compareCorpus(t, single1(t, w, "s"), agent, func(name string) string { return name })
-				compareCorpus(t, w.Direct(), agent, func(name string) string { return naming{"__"}.shown("s", "", name) })
+				compareCorpus(t, w.Direct(), agent, func(name string) string { return naming.Scheme{Separator: "__"}.Shown("s", "", name) })
 				compareMeta(t, w.Meta(), agent)
 			})
 		}

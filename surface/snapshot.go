@@ -14,6 +14,8 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
+	"github.com/usher-mcp/usher/surface/search"
 )
 
 // snapshot is what one principal sees through one selection, prepared: lists as
@@ -27,7 +29,7 @@ type snapshot struct {
 
 	uris      map[string][]target // by the server's own address
 	patterns  []pattern           // templates of all servers
-	index     func() *Index
+	index     func() *search.Index
 	toolNames map[string][]string // by label, sorted
 }
 
@@ -39,7 +41,7 @@ type target struct {
 }
 
 type pattern struct {
-	template
+	naming.Template
 	target
 }
 
@@ -96,7 +98,7 @@ func (c *snapshots) put(k snapshotKey, snap *snapshot) {
 
 // newSnapshot prepares everything but the search index, which is made when it is
 // first used.
-func newSnapshot(sources []source, narrow bool, n naming, login bool) *snapshot {
+func newSnapshot(sources []source, narrow bool, n naming.Scheme, login bool) *snapshot {
 	snap := &snapshot{sources: sources, by: map[string]*source{}, uris: map[string][]target{}, toolNames: map[string][]string{}}
 	for i := range snap.sources {
 		snap.by[snap.sources[i].label] = &snap.sources[i]
@@ -123,7 +125,7 @@ func named(entries []entry) []entry {
 	return slices.CompactFunc(entries, func(a, b entry) bool { return a.name == b.name })
 }
 
-func (snap *snapshot) addTools(narrow bool, n naming, login bool) {
+func (snap *snapshot) addTools(narrow bool, n naming.Scheme, login bool) {
 	var all []entry
 	f := freshness{public: !narrow}
 	for i := range snap.sources {
@@ -137,7 +139,7 @@ func (snap *snapshot) addTools(narrow bool, n naming, login bool) {
 			own = append(own, entry{def: t.Definition, target: target{src, t.Name, t.Definition}})
 		}
 		for _, e := range named(own) {
-			e.shown = n.shown(src.Name, src.Account, e.name)
+			e.shown = n.Shown(src.Name, src.Account, e.name)
 			e.def = jsonx.Set(e.def, "name", jsonx.Quote(e.shown))
 			snap.toolNames[src.label] = append(snap.toolNames[src.label], e.name)
 			all = append(all, e)
@@ -150,7 +152,7 @@ func (snap *snapshot) addTools(narrow bool, n naming, login bool) {
 	snap.tools = newList("tools", first, all, f)
 }
 
-func (snap *snapshot) addPrompts(n naming) {
+func (snap *snapshot) addPrompts(n naming.Scheme) {
 	var all []entry
 	for src := range snap.whole() {
 		var own []entry
@@ -160,7 +162,7 @@ func (snap *snapshot) addPrompts(n naming) {
 			}
 		}
 		for _, e := range named(own) {
-			e.shown = n.shown(src.Name, src.Account, e.name)
+			e.shown = n.Shown(src.Name, src.Account, e.name)
 			e.def = jsonx.Set(e.def, "name", jsonx.Quote(e.shown))
 			all = append(all, e)
 		}
@@ -255,13 +257,15 @@ func (l *list) render(ttl time.Duration) []byte {
 }
 
 // newIndex is the search over all tools that are shown.
-func (snap *snapshot) newIndex() *Index {
-	docs := make([]Document, 0, len(snap.tools.items))
+func (snap *snapshot) newIndex() *search.Index {
+	docs := make([]search.Document, 0, len(snap.tools.items))
 	for _, t := range snap.tools.items {
-		docs = append(docs, Document{Server: t.src.label, Tool: t.name, Definition: t.def})
+		docs = append(docs, search.Document{Server: t.src.label, Tool: t.name, Definition: t.def})
 	}
-	slices.SortFunc(docs, func(a, b Document) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool)) })
-	return NewIndex(docs)
+	slices.SortFunc(docs, func(a, b search.Document) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool))
+	})
+	return search.NewIndex(docs)
 }
 
 // snapshot returns what a sees now, made again only when something has changed.
@@ -295,14 +299,14 @@ func (snap *snapshot) hasTool(src *source, name string) bool {
 }
 
 // blocked finds a tool that is not shown because it is not what was pinned.
-func (snap *snapshot) blocked(n naming, shown string) (target, bool) {
+func (snap *snapshot) blocked(n naming.Scheme, shown string) (target, bool) {
 	for i := range snap.sources {
 		src := &snap.sources[i]
 		if !strings.HasPrefix(shown, src.Name) {
 			continue
 		}
 		for _, t := range src.listing.Tools {
-			if t.Blocked && n.shown(src.Name, src.Account, t.Name) == shown {
+			if t.Blocked && n.Shown(src.Name, src.Account, t.Name) == shown {
 				return target{src: src, name: t.Name}, true
 			}
 		}

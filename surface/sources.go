@@ -9,6 +9,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // source is one server, or account at it, and what is known of it.
@@ -27,7 +28,7 @@ func (s *Surface) sources(ctx context.Context, a Agent) []source {
 	servers := s.gate.Servers(ctx, a.who)
 	out := make([]source, 0, len(servers))
 	for _, srv := range servers {
-		src := source{Server: srv, label: label(srv.Name, srv.Account), key: policy.Key{Principal: a.Principal, Server: srv.Name, Account: srv.Account}}
+		src := source{Server: srv, label: naming.Label(srv.Name, srv.Account), key: policy.Key{Principal: a.Principal, Server: srv.Name, Account: srv.Account}}
 		if !srv.Off {
 			src.listing, src.known, src.err = s.gate.Known(ctx, a.who, src.key)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/naming"
 )
 
 // What the gate tells a surface, under the names that views and gateways use.
@@ -62,7 +63,7 @@ type Status struct {
 // operator are left out, except for the login that a person has to do.
 func statusOf(s policy.ServerStatus) Status {
 	st := Status{
-		Server: label(s.Name, s.Account), State: string(s.State), Transport: s.Transport, Version: s.ProtocolVersion, Tools: s.Tools,
+		Server: naming.Label(s.Name, s.Account), State: string(s.State), Transport: s.Transport, Version: s.ProtocolVersion, Tools: s.Tools,
 		Stale: s.Stale, Circuit: s.Circuit, Ejected: s.Ejected, NeedsLogin: s.Auth.NeedsLogin(), Reason: s.Auth.Reason,
 		LastError: s.LastError,
 	}

@@ -25,7 +25,7 @@ func (e *unreachableError) Unwrap() error { return e.err }
 func (s *Surface) unread(snap *snapshot, method, name string) error {
 	for i := range snap.sources {
 		src := &snap.sources[i]
-		if !src.lacks(method) || !strings.HasPrefix(name, s.names.shownPart(src.Name, src.Account)) {
+		if !src.lacks(method) || !strings.HasPrefix(name, s.names.ShownPart(src.Name, src.Account)) {
 			continue
 		}
 		ended, err := s.readings.failure(src.key, method)

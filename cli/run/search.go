@@ -9,7 +9,7 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/app"
-	"github.com/usher-mcp/usher/surface"
+	"github.com/usher-mcp/usher/surface/search"
 )
 
 type searchOptions struct {
@@ -36,7 +36,7 @@ first. It looks at what is known from earlier runs and starts nothing.`,
 			return runF(c.Context(), o)
 		},
 	}
-	c.Flags().IntVar(&o.limit, "limit", surface.DefaultLimit, "show at most `N` tools")
+	c.Flags().IntVar(&o.limit, "limit", search.DefaultLimit, "show at most `N` tools")
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/policy/pins"
-	"github.com/usher-mcp/usher/surface"
+	"github.com/usher-mcp/usher/surface/search"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -96,16 +96,16 @@ type Found struct {
 // Search finds tools by words among those that are known, best first, at most limit
 // of them ([surface.DefaultLimit] when it is not positive).
 func Search(known []KnownServer, words string, limit int) []Found {
-	var docs []surface.Document
+	var docs []search.Document
 	tools := map[[2]string]Tool{}
 	for _, s := range known {
 		for _, t := range s.Tools {
-			docs = append(docs, surface.Document{Server: s.Account, Tool: t.Name, Definition: t.Definition})
+			docs = append(docs, search.Document{Server: s.Account, Tool: t.Name, Definition: t.Definition})
 			tools[[2]string{s.Account, t.Name}] = t
 		}
 	}
 	var out []Found
-	for _, hit := range surface.NewIndex(docs).Search(words, limit) {
+	for _, hit := range search.NewIndex(docs).Search(words, limit) {
 		out = append(out, Found{hit.Server, tools[[2]string{hit.Server, hit.Tool}], hit.Title, hit.Score})
 	}
 	return out

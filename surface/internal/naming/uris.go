@@ -1,4 +1,4 @@
-package surface
+package naming
 
 import (
 	"net/url"
@@ -6,17 +6,17 @@ import (
 )
 
 // uriPrefix begins the addresses of resources that have to name their server.
-const uriPrefix = "usher://"
+const UriPrefix = "usher://"
 
 // withServer is the address of a resource, or template, with its server. The
 // original follows as it stands, so that a template can still be filled in.
-func withServer(label, uri string) string {
-	return uriPrefix + url.PathEscape(label) + "/" + uri
+func WithServer(label, uri string) string {
+	return UriPrefix + url.PathEscape(label) + "/" + uri
 }
 
 // splitServer takes such an address apart.
-func splitServer(uri string) (label, rest string, ok bool) {
-	after, ok := strings.CutPrefix(uri, uriPrefix)
+func SplitServer(uri string) (label, rest string, ok bool) {
+	after, ok := strings.CutPrefix(uri, UriPrefix)
 	if !ok {
 		return "", "", false
 	}
@@ -29,19 +29,19 @@ func splitServer(uri string) (label, rest string, ok bool) {
 }
 
 // template tells which addresses a URI template can have made.
-type template struct {
+type Template struct {
 	parts   []string // the text between expressions
-	literal int      // length of that text: more of it, more specific
+	Literal int      // length of that text: more of it, more specific
 }
 
 // parseTemplate reads the literal parts. What an expression stands for is the
 // server's business, so anything fits it.
-func parseTemplate(text string) template {
-	t := template{}
+func ParseTemplate(text string) Template {
+	t := Template{}
 	for {
 		before, after, found := strings.Cut(text, "{")
 		t.parts = append(t.parts, before)
-		t.literal += len(before)
+		t.Literal += len(before)
 		if !found {
 			return t
 		}
@@ -52,7 +52,8 @@ func parseTemplate(text string) template {
 	}
 }
 
-func (t template) matches(uri string) bool {
+// Matches reports whether the template can have made uri.
+func (t Template) Matches(uri string) bool {
 	last := len(t.parts) - 1
 	if last == 0 {
 		return uri == t.parts[0]

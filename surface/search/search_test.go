@@ -1,4 +1,4 @@
-package surface
+package search
 
 import (
 	"fmt"
@@ -10,10 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func words(text string) []string {
 	var out []string
@@ -151,7 +148,7 @@ func TestTitleIsOneLine(t *testing.T) {
 		string(tool("x", "", long)):                      strings.TrimRight(long[:99], " ") + "…",
 		string(tool("x", "", strings.Repeat("ł", 2000))): strings.Repeat("ł", 99) + "…",
 	} {
-		if got := titleOf([]byte(def)); got != want {
+		if got := TitleOf([]byte(def)); got != want {
 			t.Errorf("title of %.60s: %q, want %q", def, got, want)
 		}
 	}

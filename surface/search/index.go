@@ -1,4 +1,4 @@
-package surface
+package search
 
 import (
 	"cmp"
@@ -77,7 +77,7 @@ func NewIndex(docs []Document) *Index {
 		length := in.store(int32(n))
 		total += length
 		x.lengths = append(x.lengths, length)
-		x.hits = append(x.hits, Hit{Server: d.Server, Tool: d.Tool, Title: titleOf(d.Definition)})
+		x.hits = append(x.hits, Hit{Server: d.Server, Tool: d.Tool, Title: TitleOf(d.Definition)})
 	}
 	x.mean = max(1, total/float64(max(1, len(docs))))
 	x.words = slices.Sorted(maps.Keys(x.ids))
@@ -247,16 +247,17 @@ func (in *indexer) parameters(schema []byte, depth int) {
 // maxTitle is how much of a title is kept, in characters.
 const maxTitle = 100
 
-func titleOf(tool []byte) string {
+// TitleOf is the title of a tool, else the first line of its description, in one line.
+func TitleOf(tool []byte) string {
 	text := jsonx.GetText(tool, "title")
 	if strings.TrimSpace(text) == "" {
 		text = jsonx.GetText(tool, "description")
 	}
-	return cutLine(text)
+	return CutLine(text)
 }
 
 // cutLine is the first line of a text, at most maxTitle characters of it.
-func cutLine(text string) string {
+func CutLine(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > maxTitle {

@@ -3,6 +3,8 @@ package surface
 import (
 	"context"
 	"fmt"
+
+	"github.com/usher-mcp/usher/surface/search"
 )
 
 // The two answers of Auto.
@@ -13,69 +15,6 @@ const (
 
 // assumed is what a server that was never seen is taken to cost, in tokens.
 const assumed = 1500
-
-// Tokens estimates how many tokens a model reads for a text, without the vocabulary
-// of any model: a word costs one token for every six letters begun, a number one
-// for every three digits, a run of punctuation one for every two characters; single
-// spaces belong to the word behind them. Characters beyond ASCII cost one each. On
-// the definitions of real tools it is within a tenth or so of what common
-// vocabularies give; it errs upwards.
-func Tokens(text []byte) int {
-	n := 0
-	for i := 0; i < len(text); {
-		class := tokenClass(text[i])
-		j := i + 1
-		for j < len(text) && tokenClass(text[j]) == class {
-			j++
-		}
-		n += class.cost(j - i)
-		i = j
-	}
-	return n
-}
-
-type textClass uint8
-
-const (
-	blanks textClass = iota
-	letters
-	digits
-	marks
-	wide
-	continued // the rest of a character beyond ASCII
-)
-
-func tokenClass(c byte) textClass {
-	switch {
-	case c >= 0xC0:
-		return wide
-	case c >= 0x80:
-		return continued
-	case c == ' ' || c == '\n' || c == '\t' || c == '\r':
-		return blanks
-	case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
-		return letters
-	case c >= '0' && c <= '9':
-		return digits
-	}
-	return marks
-}
-
-func (c textClass) cost(length int) int {
-	switch c {
-	case blanks:
-		return (length - 1 + 3) / 4
-	case letters:
-		return (length + 5) / 6
-	case digits:
-		return (length + 2) / 3
-	case marks:
-		return (length + 1) / 2
-	case wide:
-		return length
-	}
-	return 0
-}
 
 // decide chooses between meta and direct.
 func (s *Surface) decide() (string, Explanation) {
@@ -106,7 +45,7 @@ func (s *Surface) decide() (string, Explanation) {
 // costs counts what the direct view costs, per server.
 func (s *Surface) costs(ctx context.Context) Explanation {
 	snap := s.snapshot(ctx, (&endpoint{s: s}).agent(Agent{}))
-	e := Explanation{Budget: s.opt.TokenBudget, Meta: Tokens([]byte(metaTool)), Rows: []ServerCosts{}}
+	e := Explanation{Budget: s.opt.TokenBudget, Meta: search.Tokens([]byte(metaTool)), Rows: []ServerCosts{}}
 	rows := map[*source]*ServerCosts{}
 	for i := range snap.sources {
 		src := &snap.sources[i]
@@ -123,7 +62,7 @@ func (s *Surface) costs(ctx context.Context) Explanation {
 		}
 	}
 	for shown, t := range snap.tools.items {
-		cost := Tokens(t.def) + Tokens([]byte(shown)) - Tokens([]byte(t.name))
+		cost := search.Tokens(t.def) + search.Tokens([]byte(shown)) - search.Tokens([]byte(t.name))
 		rows[t.src].Tools++
 		rows[t.src].Tokens += cost
 		e.Tokens += cost

@@ -1,4 +1,4 @@
-package surface
+package naming
 
 import (
 	"crypto/sha256"
@@ -16,19 +16,19 @@ const accountMark = "--"
 // sumLength is the number of hex digits at the end of a marked name.
 const sumLength = 16
 
-// naming makes the names under which tools and prompts of all servers stand side
+// Scheme makes the names under which tools and prompts of all servers stand side
 // by side. It is a pure function of what it names, so that replicas agree and a
 // server that comes or goes renames nobody else.
-type naming struct{ separator string }
+type Scheme struct{ Separator string }
 
-// shown is the name of what a server calls name: `server__name`, and for an account
+// Shown is the name of what a server calls name: `server__name`, and for an account
 // `server--account__name`. No two things share a name: where that form could be
 // read in two ways (a server's name holds the separator, say), is too long or holds
 // a character that a name may not have, the name ends with a mark, a hash over all
 // three parts. Names that look as if they were marked are marked as well.
-func (n naming) shown(server, account, name string) string {
-	full := n.shownPart(server, account) + name
-	if n.plain(server, account, full[:len(full)-len(n.separator)-len(name)], name, full) {
+func (n Scheme) Shown(server, account, name string) string {
+	full := n.ShownPart(server, account) + name
+	if n.plain(server, account, full[:len(full)-len(n.Separator)-len(name)], name, full) {
 		return full
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", server, account, name))
@@ -37,21 +37,21 @@ func (n naming) shown(server, account, name string) string {
 	return clean[:min(len(clean), maxName-len(mark))] + mark
 }
 
-// shownPart is what the names of a server begin with, unless they are marked.
-func (n naming) shownPart(server, account string) string {
+// ShownPart is what the names of a server begin with, unless they are marked.
+func (n Scheme) ShownPart(server, account string) string {
 	if account != "" {
 		server += accountMark + account
 	}
-	return server + n.separator
+	return server + n.Separator
 }
 
 // plain reports whether the parts can be told from full alone: the first separator
 // ends the server's part, and the first accountMark in that ends the server's name.
-func (n naming) plain(server, account, part, name, full string) bool {
+func (n Scheme) plain(server, account, part, name, full string) bool {
 	switch {
 	case name == "" || len(full) > maxName || marked(full):
 		return false
-	case strings.Index(full, n.separator) != len(part):
+	case strings.Index(full, n.Separator) != len(part):
 		return false
 	case account == "" && strings.Contains(server, accountMark), account != "" && strings.Index(part, accountMark) != len(server):
 		return false
@@ -77,7 +77,7 @@ func nameRune(r rune) rune {
 }
 
 // label is how people and agents name a server or an account at it.
-func label(server, account string) string {
+func Label(server, account string) string {
 	if account == "" {
 		return server
 	}
