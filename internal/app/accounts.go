@@ -154,7 +154,7 @@ func (a *accounts) refresh(ctx context.Context, principal string) {
 func (h *App) dropAccount(k host.Key) {
 	h.hosted.ReleaseAccount(k)
 	h.gate.Drop(k)
-	h.shelf.forget(k)
+	h.catalog.Forget(k)
 	h.rings.drop(k)
 	if s := h.surface.Load(); s != nil {
 		s.AccountGone()

@@ -76,7 +76,7 @@ func (h *App) knownAccounts(ctx context.Context) ([]string, error) {
 			names = append(names, e.Name)
 		}
 	}
-	names = append(names, h.shelf.accounts(h.principal)...)
+	names = append(names, h.catalog.Accounts(h.principal)...)
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/catalog"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/process"
@@ -102,7 +103,7 @@ type App struct {
 	keys      *vault.Keys
 	principal string
 	hosted    *host.Host
-	shelf     *shelf
+	catalog   *catalog.WriteBehind
 	gate      *policy.Gate
 	engine    *auth.Engine
 	trail     *vault.Trail // nil: nothing is audited
@@ -193,11 +194,11 @@ func (h *App) wire(ctx context.Context, o *Options) error {
 		h.carriers.public = h.engine.Transport(h.public)
 	}
 	h.placeholders = h.lookup(o)
-	h.shelf = newShelf(&memory{eras: vault.NewEras(h.store), catalogs: h.store})
+	h.catalog = catalog.NewWriteBehind(h.store)
 	h.hosted = host.New(&host.Options{
 		Auth:         &authorizer{h.engine},
 		MaxConnected: o.Config.Usher.MaxConnected,
-		Memory:       h.shelf,
+		Memory:       h.catalog,
 		Lookup:       h.placeholders,
 		Approved:     h.approved,
 		Lease:        h.singleton,
@@ -334,7 +335,7 @@ func (h *App) closeServers() {
 	}
 	if h.hosted != nil {
 		h.hosted.Close()
-		h.shelf.close()
+		h.catalog.Close()
 	}
 	trail.Wait()
 	if h.trail != nil {

@@ -67,7 +67,9 @@ var rooms = map[string]rule{
 		"github.com/cli/browser", "rsc.io/qr", "golang.org/x/term",
 		"go.opentelemetry.io/otel",
 	}},
+	"internal/catalog": {ours: []string{"host", "vault"}},
 	"internal/app": {ours: []string{
+		"internal/catalog",
 		"config", "process", "upstream", "host", "policy", "surface", "gateway", "console",
 		"auth", "auth/bulk", "vault", "vault/sqlstore", "control", "internal/person",
 	}},

@@ -1,4 +1,4 @@
-package app
+package catalog
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 )
 
 // What a server offers comes back from the store as it was.
-func TestMemoryKeepsTheCatalog(t *testing.T) {
+func TestStoreKeepsTheCatalog(t *testing.T) {
 	store := vault.NewMemory()
-	m := &memory{eras: vault.NewEras(store), catalogs: store}
+	m := newStored(store)
 	k := host.Key{Principal: "p", Server: "s", Account: "work"}
 	want := host.Catalog{
 		Tools: [][]byte{[]byte(`{"name":"a"}`)}, Prompts: [][]byte{[]byte(`{"name":"b"}`)},
@@ -45,11 +45,11 @@ func (w *writes) Put(ctx context.Context, key vault.Key, data []byte, ifVersion 
 	return w.Store.Put(ctx, key, data, ifVersion)
 }
 
-// TestMemoryWritesWhatIsNew: a call whose server is as it was writes nothing, since
+// TestStoreWritesOnlyWhatChanged: a call whose server is as it was writes nothing, since
 // every write waits for the disk.
-func TestMemoryWritesWhatIsNew(t *testing.T) {
+func TestStoreWritesOnlyWhatChanged(t *testing.T) {
 	store := &writes{Store: vault.NewMemory()}
-	m := &memory{eras: vault.NewEras(store), catalogs: store}
+	m := newStored(store)
 	k := host.Key{Principal: vault.Local, Server: "s"}
 	at := time.Now()
 	c := host.Catalog{Tools: [][]byte{[]byte(`{"name":"a"}`)}, Version: "2026-07-28", At: at}

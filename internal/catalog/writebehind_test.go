@@ -1,4 +1,4 @@
-package app
+package catalog
 
 import (
 	"testing"
@@ -9,13 +9,12 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// What is put on the shelf is seen at once, and is in the store a moment later, in its
-// newest form.
-func TestShelf(t *testing.T) {
+// A queued value is readable at once, and its newest form is in the store a moment later.
+func TestWriteBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := vault.NewMemory()
-		m := &memory{eras: vault.NewEras(store), catalogs: store}
-		s := newShelf(m)
+		m := newStored(store)
+		s := NewWriteBehind(store)
 		k := host.Key{Principal: vault.Local, Server: "s", Account: "work"}
 		c := host.Catalog{Tools: [][]byte{[]byte(`{"name":"a"}`)}, Version: "2026-07-28", At: time.Now()}
 		s.RememberEra(t.Context(), "d", c.Version)
@@ -28,7 +27,7 @@ func TestShelf(t *testing.T) {
 		if got, _ := s.Tools(t.Context(), k, "another"); !got.Stale {
 			t.Error("what another definition offered passes for fresh")
 		}
-		if got := s.accounts(vault.Local); len(got) != 1 || got[0] != "s@work" {
+		if got := s.Accounts(vault.Local); len(got) != 1 || got[0] != "s@work" {
 			t.Errorf("accounts %q", got)
 		}
 		if v, ok := s.Era(t.Context(), "d"); !ok || v != c.Version {
@@ -37,33 +36,33 @@ func TestShelf(t *testing.T) {
 		if _, ok := m.Tools(t.Context(), k, "d"); ok {
 			t.Error("it was written at once")
 		}
-		time.Sleep(2 * shelfPause)
+		time.Sleep(2 * flushDelay)
 		synctest.Wait()
 		if got, ok := m.Tools(t.Context(), k, "d"); !ok || len(got.Prompts) != 1 {
 			t.Errorf("the store has %v, %v", got, ok)
 		}
 		if _, ok := m.Era(t.Context(), "d"); !ok || len(s.tools)+len(s.eras) != 0 {
-			t.Errorf("era in the store: %v; left on the shelf: %v, %v", ok, s.eras, s.tools)
+			t.Errorf("era in the store: %v; left in the queue: %v, %v", ok, s.eras, s.tools)
 		}
 		// What the store is known to have is not written again, anything else is.
 		for _, version := range []string{c.Version, "2025-11-25", c.Version} {
 			s.Era(t.Context(), "d")
 			s.RememberEra(t.Context(), "d", version)
-			if version == c.Version && len(s.known) == 1 && len(s.eras) != 0 {
-				t.Errorf("%s was put down again", version)
+			if version == c.Version && len(s.inStore) == 1 && len(s.eras) != 0 {
+				t.Errorf("%s was queued again", version)
 			}
-			time.Sleep(2 * shelfPause)
+			time.Sleep(2 * flushDelay)
 			synctest.Wait()
 			if got, _ := m.Era(t.Context(), "d"); got != version {
 				t.Errorf("the store has era %q, not %q", got, version)
 			}
 		}
 		s.RememberEra(t.Context(), "last", c.Version)
-		s.close()
+		s.Close()
 		if _, ok := m.Era(t.Context(), "last"); !ok {
 			t.Error("what was left is lost")
 		}
 		s.RememberEra(t.Context(), "late", c.Version) // must not start anything
-		s.close()
+		s.Close()
 	})
 }

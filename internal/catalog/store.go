@@ -1,4 +1,14 @@
-package app
+// Package catalog keeps what servers offered, so that listing and searching need no
+// connection, and the protocol version each server spoke.
+//
+//	kept := catalog.NewWriteBehind(store)
+//	defer kept.Close()
+//	h := host.New(&host.Options{Memory: kept})
+//
+// A write never delays a connection: WriteBehind answers reads from its queue and writes
+// the queue to the store a moment later. A process that is killed may lose the last
+// moment; all of it can be read from the servers again.
+package catalog
 
 import (
 	"bytes"
@@ -11,16 +21,19 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// memory keeps in the store what the host would otherwise have to ask again:
-// protocol versions, and the catalog that makes listing and searching possible
-// without a connection. Failures are swallowed: everything can be learned anew.
-type memory struct {
+// stored is the host.Memory in the store. It ignores failures: the host can ask the
+// servers again.
+type stored struct {
 	eras     *vault.Eras
 	catalogs vault.Records
 }
 
+func newStored(store vault.Records) *stored {
+	return &stored{eras: vault.NewEras(store), catalogs: store}
+}
+
 // Era returns the protocol version that the server with this digest spoke.
-func (m *memory) Era(ctx context.Context, digest string) (string, bool) {
+func (m *stored) Era(ctx context.Context, digest string) (string, bool) {
 	era, err := m.eras.Recall(ctx, digest)
 	if err != nil {
 		return "", false
@@ -30,23 +43,19 @@ func (m *memory) Era(ctx context.Context, digest string) (string, bool) {
 
 // RememberEra keeps the protocol version. What is kept already is not written again:
 // a write waits for the disk, and most connections find what the last one found.
-func (m *memory) RememberEra(ctx context.Context, digest, version string) {
+func (m *stored) RememberEra(ctx context.Context, digest, version string) {
 	if known, ok := m.Era(ctx, digest); ok && known == version {
 		return
 	}
-	_ = m.eras.Remember(ctx, vault.Era{Digest: digest, Name: version, Protocol: version}) // a shortcut only
+	_ = m.eras.Remember(ctx, vault.Era{Digest: digest, Name: version, Protocol: version}) // the next connection finds it out again
 }
 
-func (m *memory) catalog(k host.Key) (*vault.Catalog, string) {
-	name := k.Server
-	if k.Account != "" {
-		name += "@" + k.Account
-	}
-	return vault.NewCatalog(m.catalogs, k.Principal), name
+func (m *stored) catalog(k host.Key) (*vault.Catalog, string) {
+	return vault.NewCatalog(m.catalogs, k.Principal), accountName(k)
 }
 
 // Tools returns the last known catalog of k.
-func (m *memory) Tools(ctx context.Context, k host.Key, digest string) (host.Catalog, bool) {
+func (m *stored) Tools(ctx context.Context, k host.Key, digest string) (host.Catalog, bool) {
 	kept, name := m.catalog(k)
 	e, err := kept.Load(ctx, name)
 	if err != nil {
@@ -64,7 +73,7 @@ func (m *memory) Tools(ctx context.Context, k host.Key, digest string) (host.Cat
 const sameFor = 10 * time.Minute
 
 // RememberTools keeps the catalog of k, unless it was kept as it is a moment ago.
-func (m *memory) RememberTools(ctx context.Context, k host.Key, digest string, c host.Catalog) {
+func (m *stored) RememberTools(ctx context.Context, k host.Key, digest string, c host.Catalog) {
 	kept, name := m.catalog(k)
 	e := vault.Entry{
 		Name: name, Digest: digest, Protocol: c.Version, Updated: c.At, TTL: c.TTL, Public: c.Public,
@@ -78,7 +87,7 @@ func (m *memory) RememberTools(ctx context.Context, k host.Key, digest string, c
 			return
 		}
 	}
-	_ = kept.Save(ctx, e) // a shortcut only
+	_ = kept.Save(ctx, e) // the next connection finds it out again
 }
 
 func elements(raw []byte) [][]byte {
@@ -95,4 +104,12 @@ func array(items [][]byte) []byte {
 		return nil
 	}
 	return append(append([]byte("["), bytes.Join(items, []byte(","))...), ']')
+}
+
+// accountName is "server" or "server@label".
+func accountName(k host.Key) string {
+	if k.Account == "" {
+		return k.Server
+	}
+	return k.Server + "@" + k.Account
 }
