@@ -80,7 +80,7 @@ func (a *factory) open(ctx context.Context) (*app.App, error) {
 	}
 	opt := &app.Options{
 		Config: cfg, Load: a.loadOptions(), Log: a.logger(), Executable: a.io.Executable,
-		ClientVersion: Version().Number, Prompt: a.prompt(), Exits: a.io.exits, First: a.first,
+		ClientVersion: Version().Number, Prompt: a.prompt(), ExitsAfterClose: a.io.exits, StartEarly: a.first,
 	}
 	if t := a.telling; t != nil {
 		opt.Log, opt.OnCall, opt.Tracer = t.log, t.metrics.onCall, t.tracer

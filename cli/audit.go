@@ -109,9 +109,9 @@ func (a *factory) auditTail(ctx context.Context, o auditTailOptions) error {
 func lastActs(ctx context.Context, h *app.App, o auditTailOptions) (acts []vault.Act, after int64, err error) {
 	var blocks []vault.Block
 	if o.auditFilter == (auditFilter{}) {
-		blocks, err = h.LastAudit(ctx, o.lines)
+		blocks, err = h.Audit().Last(ctx, o.lines)
 	} else {
-		for b, e := range h.Audit(ctx, 0) {
+		for b, e := range h.Audit().All(ctx, 0) {
 			if err = e; err != nil {
 				break
 			}
@@ -127,7 +127,7 @@ func lastActs(ctx context.Context, h *app.App, o auditTailOptions) (acts []vault
 
 func newActs(ctx context.Context, h *app.App, f auditFilter, after int64) ([]vault.Act, int64, error) {
 	var blocks []vault.Block
-	for b, err := range h.Audit(ctx, after) {
+	for b, err := range h.Audit().All(ctx, after) {
 		if err != nil {
 			return nil, after, err
 		}
@@ -203,7 +203,7 @@ func (a *factory) auditExport(ctx context.Context, f auditFilter) error {
 	}
 	last := map[string]int64{} // a block may have been written twice
 	bad := 0
-	for b, err := range h.Audit(ctx, 0) {
+	for b, err := range h.Audit().All(ctx, 0) {
 		if err != nil {
 			return err
 		}

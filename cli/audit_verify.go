@@ -50,7 +50,7 @@ func (a *factory) auditVerify(ctx context.Context, against string, asJSON bool) 
 	if err != nil {
 		return err
 	}
-	chains, err := h.VerifyAudit(ctx, heads)
+	chains, err := h.Audit().Verify(ctx, heads)
 	if err != nil {
 		return err
 	}

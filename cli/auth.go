@@ -120,7 +120,11 @@ func (a *factory) authShow(ctx context.Context, text string, asJSON bool) error 
 	if err != nil {
 		return err
 	}
-	s, err := h.Auth().Status(ctx, h.Account(text))
+	account, err := h.Logins().Account(text)
+	if err != nil {
+		return err
+	}
+	s, err := h.Auth().Status(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -177,8 +181,11 @@ func (a *factory) authExplain(ctx context.Context, text string, asJSON bool) err
 	if err != nil {
 		return err
 	}
-	account := h.Account(text)
-	srv, err := h.Target(ctx, account)
+	account, err := h.Logins().Account(text)
+	if err != nil {
+		return err
+	}
+	srv, err := h.Logins().Target(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -245,7 +252,7 @@ func (a *factory) authPrune(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	removed, err := h.Auth().PruneRemoved(ctx, h.Account("").Principal, func(server string) bool {
+	removed, err := h.Auth().PruneRemoved(ctx, h.Logins().DefaultAccount("").Principal, func(server string) bool {
 		_, configured := h.Config().Server(server)
 		return configured
 	})

@@ -74,7 +74,7 @@ func (a *factory) call(ctx context.Context, o callOptions) error {
 	if err != nil {
 		return err
 	}
-	h.Ahead(ctx, o.server, o.tool)
+	h.ConnectEarly(ctx, o.server, o.tool)
 	progress := newProgress(a)
 	result, err := h.Call(ctx, o.server, o.tool, arguments, &app.CallOptions{
 		Timeout: o.timeout, OnNotification: progress.hear, Answer: a.answer(o.server),

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/servercard"
 )
 
 func newCmdCard(a *factory) *cobra.Command {
@@ -65,7 +65,7 @@ func (a *factory) card(ctx context.Context, server string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	c, err := h.Card(ctx, server)
+	c, err := h.Catalog().Card(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a *factory) card(ctx context.Context, server string, asJSON bool) error {
 	return nil
 }
 
-func cardShape(c app.ServerCard) cardJSON {
+func cardShape(c servercard.Card) cardJSON {
 	out := cardJSON{
 		Server: c.Server, Source: c.Source, Name: c.Name, Title: c.Title, Version: c.Version, Description: c.Description,
 		WebsiteURL: c.WebsiteURL, Remotes: []cardRemoteJSON{}, Seen: c.Seen, Tools: []cardToolJSON{},
@@ -91,7 +91,7 @@ func cardShape(c app.ServerCard) cardJSON {
 	return out
 }
 
-func (a *factory) showCard(c app.ServerCard) {
+func (a *factory) showCard(c servercard.Card) {
 	line := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(a.io.Out, "%-12s %s\n", name, firstLine(text, 500))

@@ -68,7 +68,7 @@ func (a *factory) toolNames(c *cobra.Command, server, before, prefix string) ([]
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var out []cobra.Completion
-	for _, t := range h.KnownTools(c.Context(), server) {
+	for _, t := range h.Catalog().CachedTools(c.Context(), server) {
 		if plainWord(t.Name) {
 			out = append(out, cobra.CompletionWithDesc(before+t.Name, firstLine(toolSummary(t.Definition), 60)))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/person"
+	"github.com/usher-mcp/usher/internal/status"
 )
 
 type consoleOptions struct {
@@ -48,7 +49,7 @@ func (a *factory) console(ctx context.Context, o consoleOptions) error {
 	if err != nil {
 		return err
 	}
-	links := []app.ConsoleLink{}
+	links := []status.ConsoleLink{}
 	for _, p := range peers {
 		link, err := a.askLink(ctx, p)
 		switch {
@@ -77,10 +78,10 @@ func (a *factory) console(ctx context.Context, o consoleOptions) error {
 	return nil
 }
 
-func (a *factory) askLink(ctx context.Context, p control.Peer) (app.ConsoleLink, error) {
+func (a *factory) askLink(ctx context.Context, p control.Peer) (status.ConsoleLink, error) {
 	ctx, stop := context.WithTimeout(ctx, answerTimeout)
 	defer stop()
-	var link app.ConsoleLink
+	var link status.ConsoleLink
 	resp, err := p.DoWith(ctx, http.MethodPost, "/console", a.proof())
 	if err != nil {
 		return link, err
@@ -110,7 +111,7 @@ func mountConsole(h *app.App, g *gateway.Gateway, addr net.Addr, mux *http.Serve
 	if base == "" {
 		base = "http://" + reachable(addr)
 	}
-	c := h.Console(&console.Options{Base: base, Ours: g.Ours})
+	c := h.Frontend().Console(&console.Options{Base: base, Ours: g.Ours})
 	mux.Handle("/{$}", c)
 	mux.Handle("/console/", c)
 	return c

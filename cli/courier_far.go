@@ -31,7 +31,7 @@ func (a *factory) courierFar(ctx context.Context) error {
 	far := courier.Far{
 		Hello: courier.Hello{Usher: Version().Number, Host: hostName(), Redirects: courierRedirects(ctx, h)},
 		Begin: func(ctx context.Context, o courier.Order) (*bulk.Driver, []bulk.Target, error) {
-			targets, err := h.LoginTargets(ctx, o.Accounts)
+			targets, err := h.Logins().Targets(ctx, o.Accounts)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -39,7 +39,7 @@ func (a *factory) courierFar(ctx context.Context) error {
 			return bulk.New(engine, &bulk.Options{Bulk: h.Config().Usher.Bulk}), targets, nil
 		},
 		Connected: func(ctx context.Context, account auth.Account) {
-			_ = h.Relogin(ctx, account) // the next call connects anyway
+			_ = h.Logins().Reconnect(ctx, account) // the next call connects anyway
 		},
 	}
 	err = far.Serve(ctx, a.io.In, a.io.Out)

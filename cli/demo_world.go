@@ -139,7 +139,7 @@ func (w *demoWorld) open(ctx context.Context, a *factory, cfg *config.Config, ho
 			return err
 		}
 	}
-	g := h.Gateway(nil)
+	g := h.Frontend().Gateway(nil)
 	mux := gatewayMux(h, g)
 	w.console = mountConsole(h, g, l.Addr(), mux)
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))

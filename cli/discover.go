@@ -76,7 +76,7 @@ func (a *factory) discover(ctx context.Context, o discoverOptions) error {
 	}
 	t := tally{tools: map[string]int{}}
 	wide := nameColumn(h.Config())
-	for row := range h.Discover(asking, names...) {
+	for row := range h.Catalog().Discover(asking, names...) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -26,7 +26,7 @@ func newCmdHold(a *factory) *cobra.Command {
 // whileSteered lets the usher command see and steer h while run runs. A socket that
 // cannot be made is told; it is no reason not to serve.
 func (a *factory) whileSteered(h *app.App, run func() error) error {
-	socket, err := h.ServeControl()
+	socket, err := h.Frontend().ServeControl()
 	if err != nil {
 		a.note("usher status, reload, stop and logs cannot reach this usher: %v", err)
 		return run()

@@ -123,7 +123,10 @@ func (a *factory) login(ctx context.Context, o loginOptions) error {
 	}
 	failed, waiting := 0, 0
 	for _, text := range o.accounts {
-		account := h.Account(text)
+		account, err := h.Logins().Account(text)
+		if err != nil {
+			return err
+		}
 		login, err := a.loginOne(ctx, h, o, account)
 		switch {
 		case err == nil:
@@ -163,7 +166,7 @@ func (a *factory) finishCommand(ctx context.Context, h *app.App, account auth.Ac
 }
 
 func (a *factory) loginOne(ctx context.Context, h *app.App, o loginOptions, account auth.Account) (*auth.Login, error) {
-	srv, err := h.Target(ctx, account)
+	srv, err := h.Logins().Target(ctx, account)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (a *factory) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode)
 		}
 		o.accounts = append(o.accounts, slices.DeleteFunc(names, func(n string) bool { return slices.Contains(o.accounts, n) })...)
 	}
-	targets, err := h.LoginTargets(ctx, o.accounts)
+	targets, err := h.Logins().Targets(ctx, o.accounts)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (a *factory) loginMany(ctx context.Context, o loginOptions, mode bulk.Mode)
 	show.close()
 	for _, row := range d.Rows() {
 		if row.Phase == bulk.PhaseConnected {
-			_ = h.Relogin(ctx, row.Account) // the next call connects anyway
+			_ = h.Logins().Reconnect(ctx, row.Account) // the next call connects anyway
 		}
 	}
 	return a.loginSummary(d, o, loginNext{})

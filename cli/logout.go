@@ -23,8 +23,11 @@ func (a *factory) logout(ctx context.Context, accounts []string) error {
 		return err
 	}
 	for _, text := range accounts {
-		account := h.Account(text)
-		out, err := h.Logout(ctx, account)
+		account, err := h.Logins().Account(text)
+		if err != nil {
+			return err
+		}
+		out, err := h.Logins().Logout(ctx, account)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func (a *factory) savedLogs(ctx context.Context, o logsOptions) error {
 	if err != nil {
 		return err
 	}
-	lines, err := h.Logs(ctx, o.server, false)
+	lines, err := h.Servers().Logs(ctx, o.server, false)
 	if err != nil {
 		return err
 	}

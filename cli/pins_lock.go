@@ -153,7 +153,7 @@ func (a *factory) pinsVerify(ctx context.Context, o pinsOptions) error {
 
 // compareLock compares a lock with the catalog. Servers of which nothing is known
 // are returned apart; one of the project that the lock does not have is a finding.
-func compareLock(lock *policy.Lock, cfg *config.Config, known []app.KnownServer) (findings []policy.Finding, unknown []string) {
+func compareLock(lock *policy.Lock, cfg *config.Config, known []app.CachedServer) (findings []policy.Finding, unknown []string) {
 	current := map[string][][]byte{}
 	for _, s := range known {
 		if !s.At.IsZero() {

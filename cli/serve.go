@@ -13,6 +13,7 @@ import (
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/logins"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -114,7 +115,7 @@ func (a *factory) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	who, err := h.Authenticator(g.Auth, g.PublicURL)
+	who, err := h.Frontend().Authenticator(g.Auth, g.PublicURL)
 	if err != nil {
 		return usagef("usher serve --help", "%v", err)
 	}
@@ -133,10 +134,10 @@ func (a *factory) serve(ctx context.Context, o serveOptions) error {
 // at once, until the result is called.
 func (a *factory) followFiles(ctx context.Context, h *app.App) (stop func()) {
 	ctx, end := context.WithCancel(ctx)
-	reread := func() { a.rereadSaid(h.Reread(ctx)) }
+	reread := func() { a.rereadSaid(h.ReloadConfig(ctx)) }
 	a.onHangup.Store(&reread)
 	var wg sync.WaitGroup
-	wg.Go(func() { h.Watch(ctx, a.rereadSaid) })
+	wg.Go(func() { h.WatchConfig(ctx, a.rereadSaid) })
 	return func() {
 		a.onHangup.Store(nil)
 		end()
@@ -145,7 +146,7 @@ func (a *factory) followFiles(ctx context.Context, h *app.App) (stop func()) {
 }
 
 // rereadSaid tells what a new look at the files has changed.
-func (a *factory) rereadSaid(r app.Reread, err error) {
+func (a *factory) rereadSaid(r app.ConfigChange, err error) {
 	if err != nil {
 		a.report(err)
 		return
@@ -163,7 +164,7 @@ func (a *factory) serveStdio(ctx context.Context, h *app.App, o serveOptions) er
 	if err != nil {
 		return err
 	}
-	g := h.Gateway(nil)
+	g := h.Frontend().Gateway(nil)
 	defer g.Close()
 	return g.ServeStdio(ctx, view, a.io.In, a.io.Out)
 }
@@ -171,11 +172,11 @@ func (a *factory) serveStdio(ctx context.Context, h *app.App, o serveOptions) er
 func chosenView(ctx context.Context, h *app.App, o serveOptions) (surface.View, error) {
 	switch {
 	case o.only != "":
-		return h.Surface().Server(ctx, surface.Agent{}, o.only)
+		return h.Frontend().Surface().Server(ctx, surface.Agent{}, o.only)
 	case o.profile != "":
-		return h.Surface().Profile(o.profile)
+		return h.Frontend().Surface().Profile(o.profile)
 	}
-	view, _ := h.Surface().Auto()
+	view, _ := h.Frontend().Surface().Auto()
 	return view, nil
 }
 
@@ -231,12 +232,12 @@ func (a *factory) announceConsole(c *console.Console) {
 func gatewayMux(h *app.App, g *gateway.Gateway) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.Handler())
-	mux.HandleFunc(app.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(logins.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
 		if !g.Ours(r) { // Origin says nothing here: a provider's page leads to it
 			http.Error(w, "not served here", http.StatusMisdirectedRequest)
 			return
 		}
-		h.CallbackHandler().ServeHTTP(w, r)
+		h.Frontend().CallbackHandler().ServeHTTP(w, r)
 	})
 	return mux
 }

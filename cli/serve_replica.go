@@ -16,8 +16,8 @@ import (
 // one that others share.
 func (a *factory) gateway(ctx context.Context, h *app.App, addr net.Addr, who gateway.Authenticator) (*gateway.Gateway, error) {
 	peer := h.Config().Usher.Gateway.PeerURL
-	if !h.Shared() && peer == "" {
-		return h.Gateway(who), nil
+	if !h.SharedStore() && peer == "" {
+		return h.Frontend().Gateway(who), nil
 	}
 	if peer == "" {
 		own, err := ownAddress(addr)
@@ -26,7 +26,7 @@ func (a *factory) gateway(ctx context.Context, h *app.App, addr net.Addr, who ga
 		}
 		peer = "http://" + own
 	}
-	g, err := h.Replica(ctx, who, peer)
+	g, err := h.Frontend().Replica(ctx, who, peer)
 	if err == nil {
 		a.note("one of several: others reach this one at %s", peer)
 	}

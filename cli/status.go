@@ -11,6 +11,8 @@ import (
 
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -99,11 +101,11 @@ func (a *factory) showBoard(b statusBoard, asJSON bool) error {
 
 // statusBoard is the state of everything. Its JSON form is frozen.
 type statusBoard struct {
-	Servers []statusServer     `json:"servers"`
-	Ushers  []statusUsher      `json:"ushers"` // that run now
-	Budgets []app.BudgetReport `json:"budgets"`
-	Waiting []statusLogin      `json:"waiting"` // logins that a person has begun
-	Orphans []string           `json:"orphans"` // logged in, but not configured
+	Servers []statusServer        `json:"servers"`
+	Ushers  []statusUsher         `json:"ushers"` // that run now
+	Budgets []policy.BudgetStatus `json:"budgets"`
+	Waiting []statusLogin         `json:"waiting"` // logins that a person has begun
+	Orphans []string              `json:"orphans"` // logged in, but not configured
 
 	problems []error // what could not be found out
 }
@@ -114,7 +116,7 @@ type statusUsher struct {
 	Started time.Time `json:"started,omitzero"`
 	State   string    `json:"state,omitempty"`
 	// Store is set while the usher cannot reach its store.
-	Store *app.StoreReport `json:"store,omitempty"`
+	Store *status.Store `json:"store,omitempty"`
 }
 
 // statusLogin is a login that waits for a person.

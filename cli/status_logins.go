@@ -13,7 +13,7 @@ import (
 // addLogins adds what only the store knows: accounts that nobody uses now, logins
 // that a person has begun, and those whose server is gone.
 func (b *statusBoard) addLogins(ctx context.Context, h *app.App) {
-	accounts, err := h.Auth().Accounts(ctx, h.Account("").Principal)
+	accounts, err := h.Auth().Accounts(ctx, h.Logins().DefaultAccount("").Principal)
 	if err != nil {
 		b.problems = append(b.problems, err)
 	}

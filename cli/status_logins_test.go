@@ -81,7 +81,7 @@ func TestStatusShowsLogins(t *testing.T) {
 
 	var begun []*auth.Pending
 	for _, account := range []string{"notes", "notes@work"} {
-		p, err := h.Auth().Begin(t.Context(), h.Account(account), srv, &auth.LoginOptions{Redirect: "http://127.0.0.1:1/callback"})
+		p, err := h.Auth().Begin(t.Context(), auth.ParseAccount("local", account), srv, &auth.LoginOptions{Redirect: "http://127.0.0.1:1/callback"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestDoctorLooksAtTheLogin(t *testing.T) {
 		t.Errorf("missing %v in %+v", want, d.Checks)
 	}
 
-	p, err := h.Auth().Begin(t.Context(), h.Account("notes"), srv, nil)
+	p, err := h.Auth().Begin(t.Context(), h.Logins().DefaultAccount("notes"), srv, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestDoctorLooksAtTheLogin(t *testing.T) {
 		_, err = h.Auth().Complete(t.Context(), cb)
 	}
 	if err == nil {
-		err = h.Relogin(t.Context(), h.Account("notes"))
+		err = h.Logins().Reconnect(t.Context(), h.Logins().DefaultAccount("notes"))
 	}
 	if err != nil {
 		t.Fatal(err)

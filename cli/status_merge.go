@@ -9,7 +9,8 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
 )
 
 // statusServer is one account of a server, over all ushers that run it.
@@ -56,8 +57,8 @@ type rowKey struct{ principal, server, account string }
 
 // mergeBoard puts together what this process remembers and what running ushers
 // say. Of a server that runs somewhere, memory counts for nothing but its tools.
-func mergeBoard(remembered host.Status, running []app.Report) statusBoard {
-	b := statusBoard{Servers: []statusServer{}, Ushers: []statusUsher{}, Budgets: []app.BudgetReport{}, Waiting: []statusLogin{}, Orphans: []string{}}
+func mergeBoard(remembered host.Status, running []status.Report) statusBoard {
+	b := statusBoard{Servers: []statusServer{}, Ushers: []statusUsher{}, Budgets: []policy.BudgetStatus{}, Waiting: []statusLogin{}, Orphans: []string{}}
 	rows := map[rowKey]*statusServer{}
 	for _, r := range running {
 		u := statusUsher{PID: r.PID, Started: r.Started}
@@ -80,7 +81,7 @@ func mergeBoard(remembered host.Status, running []app.Report) statusBoard {
 		k := rowKey{s.Principal, s.Name, s.Account}
 		if row := rows[k]; row == nil {
 			rows[k] = &statusServer{Ushers: []statusUsher{}}
-			rows[k].take(app.ServerReport{ServerStatus: s})
+			rows[k].take(status.Server{ServerStatus: s})
 		} else if row.ProtocolVersion == "" {
 			row.Tools, row.Stale, row.ProtocolVersion = s.Tools, s.Stale, s.ProtocolVersion
 		}
@@ -100,7 +101,7 @@ func (b *statusBoard) sort() {
 
 // merge adds one connection: counts add up, and the state is the one that ranks
 // highest.
-func (s *statusServer) merge(r app.ServerReport, pid int) {
+func (s *statusServer) merge(r status.Server, pid int) {
 	seen := s.Name != ""
 	old := *s
 	if !seen || rankOf(string(r.State)) > rankOf(s.State) {
@@ -137,7 +138,7 @@ func worseCircuit(a, b string) string {
 }
 
 // take makes the row what one report says.
-func (s *statusServer) take(r app.ServerReport) {
+func (s *statusServer) take(r status.Server) {
 	ushers := s.Ushers
 	*s = statusServer{
 		Name: r.Name, Account: r.Account, Principal: r.Principal, State: string(r.State), Transport: r.Transport,
@@ -150,9 +151,9 @@ func (s *statusServer) take(r app.ServerReport) {
 
 // mergeBudgets adds up runs; of a window, which all ushers share, the newest count
 // is the highest.
-func mergeBudgets(all, more []app.BudgetReport) []app.BudgetReport {
+func mergeBudgets(all, more []policy.BudgetStatus) []policy.BudgetStatus {
 	for _, m := range more {
-		i := slices.IndexFunc(all, func(b app.BudgetReport) bool { return b.Server == m.Server })
+		i := slices.IndexFunc(all, func(b policy.BudgetStatus) bool { return b.Server == m.Server })
 		if i < 0 {
 			all = append(all, m)
 			continue
@@ -213,7 +214,7 @@ func (s *statusServer) judge(srv config.Server, held func(config.Server) string)
 }
 
 // note is what to know or do about a server, in one line.
-func (s *statusServer) note(srv config.Server, budgets []app.BudgetReport) string {
+func (s *statusServer) note(srv config.Server, budgets []policy.BudgetStatus) string {
 	var parts []string
 	switch host.State(s.State) {
 	case host.NeedsAuth:
@@ -253,7 +254,7 @@ func within(srv config.Server) string {
 	return " in " + spoken(srv.Supervision.RestartWindow)
 }
 
-func budgetText(b app.BudgetReport) string {
+func budgetText(b policy.BudgetStatus) string {
 	if b.WindowLimit > 0 {
 		return fmt.Sprintf("%d of %d calls per %s", b.WindowUsed, b.WindowLimit, spoken(b.Window))
 	}

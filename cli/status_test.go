@@ -14,7 +14,8 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
 )
 
 // noon is when the tables of these tests are looked at.
@@ -119,12 +120,12 @@ func TestStatusTableFits(t *testing.T) {
 	}
 }
 
-func served(pid int, servers ...app.ServerReport) app.Report {
-	return app.Report{PID: pid, Started: noon(), Servers: servers}
+func served(pid int, servers ...status.Server) status.Report {
+	return status.Report{PID: pid, Started: noon(), Servers: servers}
 }
 
-func reported(name string, state host.State, change func(*app.ServerReport)) app.ServerReport {
-	r := app.ServerReport{ServerStatus: host.ServerStatus{Name: name, State: state, Circuit: "closed"}}
+func reported(name string, state host.State, change func(*status.Server)) status.Server {
+	r := status.Server{ServerStatus: host.ServerStatus{Name: name, State: state, Circuit: "closed"}}
 	if change != nil {
 		change(&r)
 	}
@@ -137,19 +138,19 @@ func TestMergeBoard(t *testing.T) {
 		{Name: "math", State: host.Disconnected, Tools: 3, ProtocolVersion: "1"},
 		{Name: "only-here", State: host.Disconnected, Lazy: true, Circuit: "closed"},
 	}}
-	busy := func(n int) func(*app.ServerReport) {
-		return func(r *app.ServerReport) {
+	busy := func(n int) func(*status.Server) {
+		return func(r *status.Server) {
 			r.Active, r.InFlight, r.RefCount, r.Tools, r.ProtocolVersion = true, n, n, 19, "2"
 			r.LastCall = noon().Add(time.Duration(n) * time.Second)
 		}
 	}
-	lane := func(r *app.ServerReport) {
+	lane := func(r *status.Server) {
 		r.Lane, r.RestartCount, r.LastError, r.Circuit = "a", 2, "it broke", "open"
 	}
-	b := mergeBoard(remembered, []app.Report{
+	b := mergeBoard(remembered, []status.Report{
 		served(1, reported("math", host.Connected, busy(2)), reported("math", host.Failed, lane)),
 		served(2, reported("math", host.Connected, busy(3)), reported("sick", host.Disconnected, nil)),
-		served(3, reported("math", host.Disconnected, nil), reported("sick", host.Ejected, func(r *app.ServerReport) { r.Ejected = true })),
+		served(3, reported("math", host.Disconnected, nil), reported("sick", host.Ejected, func(r *status.Server) { r.Ejected = true })),
 	})
 	want := []statusServer{
 		{
@@ -189,9 +190,9 @@ func TestStatusNotes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.row.Name = "s"
-		var budgets []app.BudgetReport
+		var budgets []policy.BudgetStatus
 		if tt.name == "budget" {
-			budgets = []app.BudgetReport{{Server: "other", RunLimit: 1}, {Server: "s", Window: time.Hour, WindowUsed: 5, WindowLimit: 7}}
+			budgets = []policy.BudgetStatus{{Server: "other", RunLimit: 1}, {Server: "s", Window: time.Hour, WindowUsed: 5, WindowLimit: 7}}
 		}
 		if got := tt.row.note(config.Server{}, budgets); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -200,9 +201,9 @@ func TestStatusNotes(t *testing.T) {
 }
 
 func TestMergeBudgets(t *testing.T) {
-	got := mergeBudgets(mergeBudgets(nil, []app.BudgetReport{{Run: 2, RunLimit: 9, WindowUsed: 5}, {Server: "a"}}),
-		[]app.BudgetReport{{Run: 3, RunLimit: 9, WindowUsed: 4, Refill: noon()}})
-	want := []app.BudgetReport{{Run: 5, RunLimit: 9, WindowUsed: 5, Refill: noon()}, {Server: "a"}}
+	got := mergeBudgets(mergeBudgets(nil, []policy.BudgetStatus{{Run: 2, RunLimit: 9, WindowUsed: 5}, {Server: "a"}}),
+		[]policy.BudgetStatus{{Run: 3, RunLimit: 9, WindowUsed: 4, Refill: noon()}})
+	want := []policy.BudgetStatus{{Run: 5, RunLimit: 9, WindowUsed: 5, Refill: noon()}, {Server: "a"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

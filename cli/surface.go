@@ -29,7 +29,7 @@ func (a *factory) surfaceExplain(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	_, x := h.Surface().Auto()
+	_, x := h.Frontend().Surface().Auto()
 	if asJSON {
 		return a.printJSON(x)
 	}

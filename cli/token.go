@@ -33,7 +33,7 @@ func newCmdTokenMint(a *factory) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text, token, err := h.Tokens().Mint(c.Context(), m)
+			text, token, err := h.Frontend().Tokens().Mint(c.Context(), m)
 			if err != nil {
 				return err
 			}
@@ -67,7 +67,7 @@ func (a *factory) tokenList(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	all, err := h.Tokens().List(ctx)
+	all, err := h.Frontend().Tokens().List(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func newCmdTokenRevoke(a *factory) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := h.Tokens().Revoke(c.Context(), args[0]); err != nil {
+			if err := h.Frontend().Tokens().Revoke(c.Context(), args[0]); err != nil {
 				return err
 			}
 			a.note("token %s is revoked", args[0])

@@ -215,12 +215,7 @@ func (u *unit) needLogin(err error) {
 }
 
 // login is the command for a person who has to log in.
-func (u *unit) login() string {
-	if u.key.Account == "" {
-		return "usher login " + u.key.Server
-	}
-	return "usher login " + u.key.Server + "@" + u.key.Account
-}
+func (u *unit) login() string { return "usher login " + u.key.Name() }
 
 // renew forgets what supervision knows and takes the connection out of use. The
 // connection is returned; closing or draining it is the caller's.

@@ -94,17 +94,18 @@ func (b *budgets) close(ctx context.Context) {
 	}
 }
 
-// BudgetStatus is how far a budget is used up.
+// BudgetStatus is how far a budget is used up; limits of 0 mean none. Its JSON form is
+// frozen.
 type BudgetStatus struct {
-	Server      string // empty: all servers together
-	Run         int64  // calls in this run
-	RunLimit    int64  // 0: no limit
-	Window      time.Duration
-	WindowLimit int64 // 0: no limit
+	Server   string        `json:"server"` // empty: all servers together
+	Run      int64         `json:"run"`    // calls in this run
+	RunLimit int64         `json:"run_limit,omitempty"`
+	Window   time.Duration `json:"window_ns,omitempty"`
 	// WindowUsed is what all processes have used or set aside in this window, as
 	// far as this process has heard.
-	WindowUsed int64
-	Refill     time.Time // end of the window; zero when there is none
+	WindowUsed  int64     `json:"window_used"`
+	WindowLimit int64     `json:"window_limit,omitempty"`
+	Refill      time.Time `json:"refill,omitzero"` // end of the window; zero when there is none
 }
 
 // status lists all budgets that have a limit or have been used, by name.

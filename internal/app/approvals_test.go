@@ -62,7 +62,7 @@ func TestUnapprovedProjectServerReachesNothingLocal(t *testing.T) {
 			if _, err := h.Call(t.Context(), srv.Name, "x", nil, nil); !errors.Is(err, host.ErrHeldBack) {
 				t.Errorf("call: %v, want %v", err, host.ErrHeldBack)
 			}
-			l := &logins{h}
+			l := h.logins.ForAgents()
 			if _, err := l.Begin(t.Context(), host.Key{Server: srv.Name}); !errors.Is(err, host.ErrHeldBack) {
 				t.Errorf("login: %v, want %v", err, host.ErrHeldBack)
 			}
@@ -86,7 +86,7 @@ func TestUnapprovedProjectServerIsCheckedWhenDialled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := h.Transport(t.Context(), srv).RoundTrip(req)
+		resp, err := h.TransportFor(t.Context(), srv).RoundTrip(req)
 		if err == nil {
 			_ = resp.Body.Close()
 		}

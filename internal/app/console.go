@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/event"
@@ -18,14 +19,14 @@ import (
 	"github.com/usher-mcp/usher/surface"
 )
 
-// Console shows and steers this host in a browser. From now on the newest calls are
-// remembered. Close it before the Host.
-func (h *App) Console(opt *console.Options) *console.Console {
-	h.called.watched.Store(true)
-	w := &consoleWorld{h: h}
-	h.background.Go(w.watch)
+// Console shows and steers this process in a browser. From now on the newest calls are
+// kept. Close it before the App.
+func (f Frontend) Console(opt *console.Options) *console.Console {
+	f.h.calls.Watch()
+	w := &consoleWorld{h: f.h}
+	f.h.background.Go(w.watch)
 	c := console.New(w, opt)
-	h.shown.Store(c)
+	f.h.console.Store(c)
 	return c
 }
 
@@ -52,7 +53,7 @@ func (w *consoleWorld) watch() {
 		if !ok {
 			continue
 		}
-		k := callerKey(host.Key{Principal: c.Principal, Server: c.Server, Account: c.Account})
+		k := host.Key{Principal: c.Principal, Server: c.Server, Account: c.Account}.Shared()
 		m := console.Moment{At: c.At, From: stateWords(c.From), To: stateWords(c.To), Reason: c.Reason}
 		w.mu.Lock()
 		if w.history == nil {
@@ -72,7 +73,7 @@ func (w *consoleWorld) Servers(ctx context.Context) []console.Server {
 	now := time.Now()
 	rows := map[host.Key]*console.Server{}
 	for _, s := range w.h.Status().Servers {
-		k := callerKey(host.Key{Principal: s.Principal, Server: s.Name, Account: s.Account})
+		k := host.Key{Principal: s.Principal, Server: s.Name, Account: s.Account}.Shared()
 		row := rows[k]
 		if row == nil {
 			row = w.server(ctx, s, k, now)
@@ -120,10 +121,10 @@ func stateWords(state string) string {
 func (w *consoleWorld) server(ctx context.Context, s host.ServerStatus, k host.Key, now time.Time) *console.Server {
 	srv, _ := w.h.hosted.Server(s.Name)
 	out := &console.Server{
-		Account: accountName(s.Name, s.Account), Name: s.Name, Principal: s.Principal, State: stateWords(string(s.State)),
+		Account: config.AccountName(s.Name, s.Account), Name: s.Name, Principal: s.Principal, State: stateWords(string(s.State)),
 		Transport: s.Transport, Where: whereServer(srv), Version: s.ProtocolVersion, Tools: s.Tools, Stale: s.Stale,
 		InFlight: s.InFlight, Restarts: s.RestartCount, MaxRestarts: srv.Supervision.MaxRestarts, RestartWindow: srv.Supervision.RestartWindow,
-		Circuit: s.Circuit, Failures: s.ConsecutiveFailures, LastError: s.LastError, LastCall: w.h.called.at(k),
+		Circuit: s.Circuit, Failures: s.ConsecutiveFailures, LastError: s.LastError, LastCall: w.h.calls.LastCall(k),
 	}
 	switch {
 	case s.Auth.NeedsLogin():
@@ -138,15 +139,15 @@ func (w *consoleWorld) server(ctx context.Context, s host.ServerStatus, k host.K
 	}
 	if out.State == console.StateIdle {
 		switch {
-		case w.h.approved(ctx, srv) != nil:
+		case w.h.approvals.check(ctx, srv) != nil:
 			out.State = console.StateHeld
 		case srv.Disabled:
 			out.State = console.StateDisabled
 		}
 	}
 	out.Next = nextStep(out, s)
-	for _, sec := range w.h.called.lastMinute(k, now) {
-		out.Latency = append(out.Latency, console.Second{Calls: int(sec.calls), Failed: int(sec.failed), Worst: sec.worst})
+	for _, sec := range w.h.calls.LastMinute(k, now) {
+		out.Latency = append(out.Latency, console.Second{Calls: sec.Calls, Failed: sec.Failed, Worst: sec.Worst})
 	}
 	w.mu.Lock()
 	out.History = slices.Clone(w.history[k])
@@ -183,7 +184,7 @@ func nextStep(s *console.Server, st host.ServerStatus) *console.Step {
 
 // Logs are the last lines of standard error.
 func (w *consoleWorld) Logs(account string, lines int) []console.LogLine {
-	k, err := w.h.hostedKey(account)
+	k, err := hostedKey(w.h, account)
 	if err != nil {
 		return nil
 	}
@@ -200,7 +201,7 @@ func (w *consoleWorld) Logs(account string, lines int) []console.LogLine {
 
 // Tools are the last known tools.
 func (w *consoleWorld) Tools(ctx context.Context) ([]console.Tool, error) {
-	known, err := w.h.Known(ctx)
+	known, err := w.h.Catalog().Cached(ctx)
 	var out []console.Tool
 	for _, s := range known {
 		for _, t := range s.Tools {
@@ -244,16 +245,16 @@ func (w *consoleWorld) Explain(err error) surface.Problem {
 
 // Calls are those that ended last.
 func (w *consoleWorld) Calls() []console.Call {
-	recent := w.h.called.recent()
+	recent := w.h.calls.Recent()
 	out := make([]console.Call, len(recent))
 	for i, c := range recent {
 		out[i] = console.Call{
-			Number: c.number, Account: accountName(c.key.Server, c.key.Account), Tool: c.tool, Outcome: c.outcome,
-			Failed: c.problem != "" || c.outcome == policy.OutcomeToolError, Began: c.began, Took: c.took, Bytes: c.bytes,
-			Problem: c.problem, Arguments: string(c.shape),
+			Number: c.Number, Account: c.Key.Name(), Tool: c.Tool, Outcome: c.Outcome,
+			Failed: c.Problem != "" || c.Outcome == policy.OutcomeToolError, Began: c.Began, Took: c.Took, Bytes: c.Bytes,
+			Problem: c.Problem, Arguments: string(c.Shape),
 		}
-		if c.key.Principal != w.h.principal {
-			out[i].Principal = c.key.Principal
+		if c.Key.Principal != w.h.principal {
+			out[i].Principal = c.Key.Principal
 		}
 	}
 	return out
@@ -262,7 +263,7 @@ func (w *consoleWorld) Calls() []console.Call {
 // Budgets are those with a limit.
 func (w *consoleWorld) Budgets() []console.Budget {
 	var out []console.Budget
-	for _, b := range w.h.BudgetReports() {
+	for _, b := range limitedBudgets(w.h.gate) {
 		if b.RunLimit > 0 {
 			out = append(out, console.Budget{Server: b.Server, Used: b.Run, Limit: b.RunLimit, Per: "run"})
 		}
@@ -273,13 +274,13 @@ func (w *consoleWorld) Budgets() []console.Budget {
 	return out
 }
 
-// Reload lets a server begin anew.
+// Reload restarts a server.
 func (w *consoleWorld) Reload(ctx context.Context, server string) error {
-	return w.h.Reload(ctx, server)
+	return w.h.Servers().Reload(ctx, server)
 }
 
 // Stop ends the connections of a server.
-func (w *consoleWorld) Stop(server string) error { return w.h.Stop(server) }
+func (w *consoleWorld) Stop(server string) error { return w.h.Servers().Stop(server) }
 
 // Accounts are the logins of this principal.
 func (w *consoleWorld) Accounts(ctx context.Context) ([]console.Account, error) {
@@ -294,9 +295,28 @@ func (w *consoleWorld) Accounts(ctx context.Context) ([]console.Account, error) 
 	return out, err
 }
 
-// Logout ends a login; whoever is connected with it has to log in again.
+// Logout ends a login; clients that are connected with it have to log in again.
 func (w *consoleWorld) Logout(ctx context.Context, account string) error {
-	a := w.h.Account(account)
-	_, err := w.h.Logout(ctx, a)
+	a, err := w.h.logins.Account(account)
+	if err == nil {
+		_, err = w.h.logins.Logout(ctx, a)
+	}
 	return err
+}
+
+// Logins says how the logins stand that were begun.
+func (w *consoleWorld) Logins() console.Driver {
+	if d := w.h.logins.Running(); d != nil {
+		return d
+	}
+	return nil
+}
+
+// Login begins the login of one account, or of all servers that have none, and
+// returns at once.
+func (w *consoleWorld) Login(account string) error {
+	if account == "" {
+		return w.h.logins.Start(nil, bulk.ModeMissing)
+	}
+	return w.h.logins.Start([]string{account}, bulk.ModeAll)
 }

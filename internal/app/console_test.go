@@ -17,7 +17,7 @@ import (
 
 // worldOf is what a console would show of a host.
 func worldOf(h *App) *consoleWorld {
-	h.called.watched.Store(true)
+	h.calls.Watch()
 	w := &consoleWorld{h: h}
 	h.background.Go(w.watch)
 	return w
@@ -61,7 +61,7 @@ func TestConsoleWorld(t *testing.T) {
 		t.Errorf("%v is explained as %+v", err, p)
 	}
 	s := rowOf(t, w, "math")
-	if s.State != console.StateConnected || s.LastCall.IsZero() || s.Tools == 0 || len(s.Latency) != recentWindow {
+	if s.State != console.StateConnected || s.LastCall.IsZero() || s.Tools == 0 || len(s.Latency) != 60 {
 		t.Errorf("after: %+v", s)
 	}
 	if s := rowOf(t, w, "away"); s.State != console.StateFailed || s.Next == nil || s.Next.Action != console.ActionReload || !strings.Contains(s.LastError, "refused") {
@@ -94,7 +94,7 @@ func TestConsolePins(t *testing.T) {
 	if _, err := w.Call(t.Context(), "math", "mutate", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Reload(t.Context(), "math"); err != nil {
+	if err := h.Servers().Reload(t.Context(), "math"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Call(t.Context(), "math", "echo", nil); err == nil || w.Explain(err).Next != "usher pins diff math/echo" {
@@ -217,7 +217,7 @@ func TestConsoleHistory(t *testing.T) {
 		if err := w.List(t.Context(), "math"); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Reload(context.Background(), "math"); err != nil {
+		if err := h.Servers().Reload(context.Background(), "math"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -225,7 +225,7 @@ func TestConsoleHistory(t *testing.T) {
 	h.background.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	list := w.history[callerKey(host.Key{Server: "math"})]
+	list := w.history[host.Key{Server: "math"}.Shared()]
 	if len(list) > maxMoments || len(list) < 3 {
 		t.Errorf("%d moments", len(list))
 	}
