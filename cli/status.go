@@ -112,9 +112,9 @@ type statusBoard struct {
 
 // statusUsher is a running usher, or how a server is in it.
 type statusUsher struct {
-	PID     int       `json:"pid"`
-	Started time.Time `json:"started,omitzero"`
-	State   string    `json:"state,omitempty"`
+	PID     int        `json:"pid"`
+	Started time.Time  `json:"started,omitzero"`
+	State   host.State `json:"state,omitempty"`
 	// Store is set while the usher cannot reach its store.
 	Store *status.Store `json:"store,omitempty"`
 }
@@ -140,7 +140,7 @@ func (a *factory) board(ctx context.Context, h *app.App, name string) (statusBoa
 	b.addLogins(ctx, h)
 	b.addConfigured(h.Config(), a.heldBack(ctx, h.Config()))
 	for i := range b.Servers {
-		if s := &b.Servers[i]; s.State == stateHeld {
+		if s := &b.Servers[i]; s.State == status.Held {
 			s.Note = a.remedy(s.Note)
 		}
 	}
@@ -150,7 +150,7 @@ func (a *factory) board(ctx context.Context, h *app.App, name string) (statusBoa
 	all := b.Servers
 	b.Servers = nil
 	for _, s := range all {
-		if s.Name == name || s.label() == name {
+		if s.Name == name || s.AccountName() == name {
 			b.Servers = append(b.Servers, s)
 		}
 	}

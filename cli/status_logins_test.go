@@ -14,6 +14,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -62,7 +63,7 @@ func authStates(t *testing.T, a *factory, h *app.App) (map[string]string, status
 	}
 	out := map[string]string{}
 	for _, s := range b.Servers {
-		out[s.label()] = stateText(s.State) + ", " + s.Auth.State
+		out[s.AccountName()] = status.Word(s.State) + ", " + s.Auth.State
 	}
 	return out, b
 }

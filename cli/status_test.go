@@ -25,16 +25,20 @@ func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 func likeTheManual() statusBoard {
 	b := statusBoard{Servers: []statusServer{
 		{
-			Name: "linear", Account: "work", State: "connected", Tools: 23, LastCall: noon().Add(-2 * time.Minute), ProtocolVersion: "x",
-			Auth: host.AuthStatus{State: host.AuthOK, Expires: noon().Add(52 * time.Minute), CanRefresh: true},
+			Server: status.Server{ServerStatus: host.ServerStatus{
+				Name: "linear", Account: "work", State: "connected", Tools: 23, ProtocolVersion: "x",
+				Auth: host.AuthStatus{State: host.AuthOK, Expires: noon().Add(52 * time.Minute), CanRefresh: true},
+			}, LastCall: noon().Add(-2 * time.Minute)},
 		},
-		{Name: "github", State: "disconnected", Tools: 41, Lazy: true, ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthOK}},
+		{Server: status.Server{ServerStatus: host.ServerStatus{Name: "github", State: "disconnected", Tools: 41, Lazy: true, ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthOK}}}},
 		{
-			Name: "figma", State: "needs_auth", Tools: 12, ProtocolVersion: "x",
-			Auth: host.AuthStatus{State: host.AuthNeedsLogin, Reason: "expired 3 h ago", Command: "usher login figma"},
+			Server: status.Server{ServerStatus: host.ServerStatus{
+				Name: "figma", State: "needs_auth", Tools: 12, ProtocolVersion: "x",
+				Auth: host.AuthStatus{State: host.AuthNeedsLogin, Reason: "expired 3 h ago", Command: "usher login figma"},
+			}},
 		},
-		{Name: "filesystem", State: "connected", Tools: 9, LastCall: noon(), ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthNone}},
-		{Name: "old-thing", State: "ejected", RestartCount: 6, LastCall: noon().Add(-time.Hour), Auth: host.AuthStatus{State: host.AuthNone}},
+		{Server: status.Server{ServerStatus: host.ServerStatus{Name: "filesystem", State: "connected", Tools: 9, ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthNone}}, LastCall: noon()}},
+		{Server: status.Server{ServerStatus: host.ServerStatus{Name: "old-thing", State: "ejected", RestartCount: 6, Auth: host.AuthStatus{State: host.AuthNone}}, LastCall: noon().Add(-time.Hour)}},
 	}}
 	cfg := &config.Config{Servers: []config.Server{config.Server{Name: "old-thing"}.WithDefaults()}}
 	for i := range b.Servers {
@@ -98,10 +102,11 @@ old-thing    ejected      –                          –   1 h ago
 // to be read, whatever the names and reasons are.
 func TestStatusTableFits(t *testing.T) {
 	b := statusBoard{Servers: []statusServer{{
-		Name: strings.Repeat("a-very-long-name-", 5), State: "needs_auth", Tools: 12345, ProtocolVersion: "x",
-		LastCall: noon().Add(-59 * time.Minute),
-		Auth:     host.AuthStatus{State: host.AuthNeedsLogin, Reason: strings.Repeat("the server said no and ", 9)},
-		Note:     strings.Repeat("usher login 日本語 ", 20) + "\x1b[2J",
+		Server: status.Server{ServerStatus: host.ServerStatus{
+			Name: strings.Repeat("a-very-long-name-", 5), State: "needs_auth", Tools: 12345, ProtocolVersion: "x",
+			Auth: host.AuthStatus{State: host.AuthNeedsLogin, Reason: strings.Repeat("the server said no and ", 9)},
+		}, LastCall: noon().Add(-59 * time.Minute)},
+		Note: strings.Repeat("usher login 日本語 ", 20) + "\x1b[2J",
 	}}}
 	for _, width := range []int{80, 100, 200} {
 		got := b.table(look{now: noon(), width: width})
@@ -154,13 +159,15 @@ func TestMergeBoard(t *testing.T) {
 	})
 	want := []statusServer{
 		{
-			Name: "math", State: "connected", Active: true, InFlight: 5, RefCount: 5, RestartCount: 2, Tools: 19, ProtocolVersion: "2",
-			Circuit: "open", LastError: "it broke", LastCall: noon().Add(3 * time.Second),
+			Server: status.Server{ServerStatus: host.ServerStatus{
+				Name: "math", State: "connected", Active: true, InFlight: 5, RefCount: 5, RestartCount: 2, Tools: 19, ProtocolVersion: "2",
+				Circuit: "open", LastError: "it broke",
+			}, LastCall: noon().Add(3 * time.Second)},
 			Ushers: []statusUsher{{PID: 1, State: "connected"}, {PID: 2, State: "connected"}, {PID: 3, State: "disconnected"}},
 		},
-		{Name: "only-here", State: "disconnected", Lazy: true, Circuit: "closed", Ushers: []statusUsher{}},
+		{Server: status.Server{ServerStatus: host.ServerStatus{Name: "only-here", State: "disconnected", Lazy: true, Circuit: "closed"}}, Ushers: []statusUsher{}},
 		{
-			Name: "sick", State: "ejected", Ejected: true, Circuit: "closed",
+			Server: status.Server{ServerStatus: host.ServerStatus{Name: "sick", State: "ejected", Ejected: true, Circuit: "closed"}},
 			Ushers: []statusUsher{{PID: 2, State: "disconnected"}, {PID: 3, State: "ejected"}},
 		},
 	}
@@ -178,15 +185,15 @@ func TestStatusNotes(t *testing.T) {
 		row  statusServer
 		want string
 	}{
-		{"all well", statusServer{State: "connected"}, ""},
-		{"eager and idle", statusServer{State: "disconnected"}, ""},
-		{"failed", statusServer{State: "failed", LastError: "s: no\nluck"}, "no luck: usher doctor s"},
-		{"open circuit", statusServer{State: "connected", Circuit: "open", ConsecutiveFailures: 5}, "circuit open after 5 failures: usher reload s"},
-		{"busy", statusServer{State: "connected", InFlight: 2}, "2 under way"},
-		{"login without a command", statusServer{State: "needs_auth", Account: "work"}, "usher login s@work"},
-		{"elsewhere", statusServer{State: "connected", Ushers: []statusUsher{{PID: 1, State: "connected"}, {PID: 2, State: "failed"}}}, "failed in pid 2"},
-		{"ejected once", statusServer{State: "ejected", RestartCount: 1, Circuit: "open"}, "1 restart: usher logs s, then usher reload s"},
-		{"budget", statusServer{Name: "s", State: "connected", Tools: 1}, "5 of 7 calls per 1 h"},
+		{"all well", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected"}}}, ""},
+		{"eager and idle", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "disconnected"}}}, ""},
+		{"failed", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "failed", LastError: "s: no\nluck"}}}, "no luck: usher doctor s"},
+		{"open circuit", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected", Circuit: "open", ConsecutiveFailures: 5}}}, "circuit open after 5 failures: usher reload s"},
+		{"busy", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected", InFlight: 2}}}, "2 under way"},
+		{"login without a command", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "needs_auth", Account: "work"}}}, "usher login s@work"},
+		{"elsewhere", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected"}}, Ushers: []statusUsher{{PID: 1, State: "connected"}, {PID: 2, State: "failed"}}}, "failed in pid 2"},
+		{"ejected once", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "ejected", RestartCount: 1, Circuit: "open"}}}, "1 restart: usher logs s, then usher reload s"},
+		{"budget", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{Name: "s", State: "connected", Tools: 1}}}, "5 of 7 calls per 1 h"},
 	}
 	for _, tt := range tests {
 		tt.row.Name = "s"
@@ -221,7 +228,7 @@ func TestWatchStatus(t *testing.T) {
 			looks := 0
 			err := a.watchStatus(ctx, o, time.Second, func() (statusBoard, error) {
 				looks++
-				b := statusBoard{Servers: []statusServer{{Name: "math", State: "connected"}, {Name: "sick", State: "connecting"}}}
+				b := statusBoard{Servers: []statusServer{{Server: reported("math", "connected", nil)}, {Server: reported("sick", "connecting", nil)}}}
 				if looks == 3 {
 					b.Servers[1].State, b.Servers[1].Note = "failed", "no luck"
 				}
