@@ -42,11 +42,6 @@ func (b *statusBoard) addLogins(ctx context.Context, h *app.App) {
 	b.sort()
 }
 
-// needsLogin reports whether an idle server is known to need a login.
-func (s *statusServer) needsLogin() bool {
-	return s.State == host.Disconnected && s.Auth.NeedsLogin()
-}
-
 // oneLine is a reason without its line breaks, and without what the column says.
 func oneLine(reason string) string {
 	return strings.TrimPrefix(cleanLine(reason), "a login is needed: ")

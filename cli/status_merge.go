@@ -151,31 +151,17 @@ func (b *statusBoard) addConfigured(cfg *config.Config, held func(config.Server)
 	for i := range b.Servers {
 		s := &b.Servers[i]
 		srv, configured := cfg.Server(s.Name)
-		if configured && s.State == host.Disconnected {
-			s.judge(srv, held)
-		}
-		if s.needsLogin() {
-			s.State = host.NeedsAuth
+		s.Settle(srv, func() bool { return configured && held(srv) != "" })
+		switch s.State {
+		case status.Broken:
+			s.Note = cleanLine(reasonOf(srv.Problem)) + "; usher list " + s.Name
+		case status.Held:
+			s.Note = "usher approve " + s.Name
+		case status.Disabled:
+			s.Note = `remove "disabled" to use it`
 		}
 		s.Note = cmp.Or(s.Note, s.note(srv, b.Budgets))
 	}
-}
-
-// judge gives a server that does not run the state that its definition is in.
-func (s *statusServer) judge(srv config.Server, held func(config.Server) string) {
-	r := judge(srv, held)
-	switch r.state {
-	case stateBroken:
-		s.LastError = srv.Problem.Error()
-		s.Note = cleanLine(r.reason) + "; usher list " + s.Name
-	case stateHeld:
-		s.Note = "usher approve " + s.Name
-	case stateDisabled:
-		s.Note = `remove "disabled" to use it`
-	default:
-		return
-	}
-	s.State = host.State(r.state)
 }
 
 // note is what to know or do about a server, in one line.

@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
@@ -54,7 +55,7 @@ func (w *consoleWorld) watch() {
 			continue
 		}
 		k := host.Key{Principal: c.Principal, Server: c.Server, Account: c.Account}.Shared()
-		m := console.Moment{At: c.At, From: stateWords(c.From), To: stateWords(c.To), Reason: c.Reason}
+		m := console.Moment{At: c.At, From: host.State(c.From), To: host.State(c.To), Reason: c.Reason}
 		w.mu.Lock()
 		if w.history == nil {
 			w.history = map[host.Key][]console.Moment{}
@@ -82,19 +83,18 @@ func (w *consoleWorld) Servers(ctx context.Context) []console.Server {
 		}
 		// Another lane of the same account.
 		row.InFlight += s.InFlight
-		row.Restarts += s.RestartCount
+		row.RestartCount += s.RestartCount
 		row.LastError = cmp.Or(row.LastError, s.LastError)
-		if row.State == console.StateIdle {
-			row.State = stateWords(string(s.State))
+		if row.State == host.Disconnected {
+			row.State = s.State
 		}
 	}
 	for _, srv := range w.h.Config().Servers {
 		k := host.Key{Principal: w.h.principal, Server: srv.Name}
 		if srv.Problem != nil && rows[k] == nil {
-			rows[k] = &console.Server{
-				Account: srv.Name, Name: srv.Name, State: console.StateBroken, Transport: string(srv.Transport), LastError: srv.Problem.Error(),
-				Next: &console.Step{Text: "Its definition cannot be used.", Command: "usher list " + srv.Name},
-			}
+			rows[k] = &console.Server{Server: status.Server{ServerStatus: host.ServerStatus{
+				Name: srv.Name, State: status.Broken, Transport: string(srv.Transport), LastError: srv.Problem.Error(),
+			}}}
 		}
 	}
 	var out []console.Server
@@ -102,50 +102,19 @@ func (w *consoleWorld) Servers(ctx context.Context) []console.Server {
 		out = append(out, *row)
 	}
 	slices.SortFunc(out, func(a, b console.Server) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Principal, b.Principal))
+		return cmp.Or(cmp.Compare(a.AccountName(), b.AccountName()), cmp.Compare(a.Principal, b.Principal))
 	})
 	return out
 }
 
-// stateWords is the word for a state.
-func stateWords(state string) string {
-	switch host.State(state) {
-	case host.Disconnected:
-		return console.StateIdle
-	case host.NeedsAuth:
-		return console.StateNeedsLogin
-	}
-	return state
-}
-
 func (w *consoleWorld) server(ctx context.Context, s host.ServerStatus, k host.Key, now time.Time) *console.Server {
 	srv, _ := w.h.hosted.Server(s.Name)
+	s.Lane = "" // the row stands for all lanes
 	out := &console.Server{
-		Account: config.AccountName(s.Name, s.Account), Name: s.Name, Principal: s.Principal, State: stateWords(string(s.State)),
-		Transport: s.Transport, Where: whereServer(srv), Version: s.ProtocolVersion, Tools: s.Tools, Stale: s.Stale,
-		InFlight: s.InFlight, Restarts: s.RestartCount, MaxRestarts: srv.Supervision.MaxRestarts, RestartWindow: srv.Supervision.RestartWindow,
-		Circuit: s.Circuit, Failures: s.ConsecutiveFailures, LastError: s.LastError, LastCall: w.h.calls.LastCall(k),
+		Server: status.Server{ServerStatus: s, LastCall: w.h.calls.LastCall(k)}, Where: whereServer(srv),
+		MaxRestarts: srv.Supervision.MaxRestarts, RestartWindow: srv.Supervision.RestartWindow,
 	}
-	switch {
-	case s.Auth.NeedsLogin():
-		out.Login = cmp.Or(strings.TrimPrefix(s.Auth.Reason, "a login is needed: "), "needed")
-		if out.State == console.StateIdle {
-			out.State = console.StateNeedsLogin
-		}
-	case s.Auth.State == host.AuthOK:
-		out.Login = "ok"
-	case s.Auth.State == host.AuthPending:
-		out.Login = "waits for your consent"
-	}
-	if out.State == console.StateIdle {
-		switch {
-		case w.h.approvals.check(ctx, srv) != nil:
-			out.State = console.StateHeld
-		case srv.Disabled:
-			out.State = console.StateDisabled
-		}
-	}
-	out.Next = nextStep(out, s)
+	out.Settle(srv, func() bool { return w.h.approvals.check(ctx, srv) != nil })
 	for _, sec := range w.h.calls.LastMinute(k, now) {
 		out.Latency = append(out.Latency, console.Second{Calls: sec.Calls, Failed: sec.Failed, Worst: sec.Worst})
 	}
@@ -162,24 +131,6 @@ func whereServer(srv config.Server) string {
 		return strings.Join(append([]string{srv.Command}, srv.Args...), " ")
 	}
 	return srv.URL
-}
-
-// nextStep is what to do about a server; nil when nothing has to be.
-func nextStep(s *console.Server, st host.ServerStatus) *console.Step {
-	switch s.State {
-	case console.StateNeedsLogin:
-		return &console.Step{Text: "It wants a login.", Command: cmp.Or(st.Auth.Command, "usher login "+s.Account), Action: console.ActionLogin}
-	case console.StateEjected:
-		return &console.Step{Text: fmt.Sprintf("It was restarted %d times, and is left alone now. Look at its log, mend it, then reload it.", s.Restarts), Command: "usher logs " + s.Account, Action: console.ActionReload}
-	case console.StateFailed:
-		return &console.Step{Text: "The next call tries again. If it goes on:", Command: "usher doctor " + s.Name, Action: console.ActionReload}
-	case console.StateHeld:
-		return &console.Step{Text: "A project's file defines it. Look at what it would run:", Command: "usher approve " + s.Name}
-	}
-	if s.Circuit == "open" {
-		return &console.Step{Text: fmt.Sprintf("It failed %d times in a row, so calls are refused for a while; then one is tried.", s.Failures), Command: "usher doctor " + s.Name, Action: console.ActionReload}
-	}
-	return nil
 }
 
 // Logs are the last lines of standard error.
@@ -261,18 +212,7 @@ func (w *consoleWorld) Calls() []console.Call {
 }
 
 // Budgets are those with a limit.
-func (w *consoleWorld) Budgets() []console.Budget {
-	var out []console.Budget
-	for _, b := range limitedBudgets(w.h.gate) {
-		if b.RunLimit > 0 {
-			out = append(out, console.Budget{Server: b.Server, Used: b.Run, Limit: b.RunLimit, Per: "run"})
-		}
-		if b.WindowLimit > 0 {
-			out = append(out, console.Budget{Server: b.Server, Used: b.WindowUsed, Limit: b.WindowLimit, Per: policy.Short(b.Window), Refill: b.Refill})
-		}
-	}
-	return out
-}
+func (w *consoleWorld) Budgets() []policy.BudgetStatus { return limitedBudgets(w.h.gate) }
 
 // Reload restarts a server.
 func (w *consoleWorld) Reload(ctx context.Context, server string) error {
@@ -283,16 +223,8 @@ func (w *consoleWorld) Reload(ctx context.Context, server string) error {
 func (w *consoleWorld) Stop(server string) error { return w.h.Servers().Stop(server) }
 
 // Accounts are the logins of this principal.
-func (w *consoleWorld) Accounts(ctx context.Context) ([]console.Account, error) {
-	list, err := w.h.engine.Accounts(ctx, w.h.principal)
-	var out []console.Account
-	for _, a := range list {
-		out = append(out, console.Account{
-			Account: a.Account.String(), State: string(a.State), Reason: a.Reason, Issuer: a.Issuer, Scopes: a.Scopes,
-			Obtained: a.Obtained, Expires: a.Expires, CanRefresh: a.CanRefresh, Trouble: a.Trouble,
-		})
-	}
-	return out, err
+func (w *consoleWorld) Accounts(ctx context.Context) ([]auth.Status, error) {
+	return w.h.engine.Accounts(ctx, w.h.principal)
 }
 
 // Logout ends a login; clients that are connected with it have to log in again.

@@ -34,7 +34,7 @@ type Server struct {
 }
 
 // AccountName is "server" or "server@label".
-func (s *Server) AccountName() string { return config.AccountName(s.Name, s.Account) }
+func (s Server) AccountName() string { return config.AccountName(s.Name, s.Account) }
 
 // Store says whether the store can be reached. While it is away, calls with valid logins
 // go on, and nothing is lost.
@@ -74,4 +74,22 @@ func Word(state host.State) string {
 		return "needs login"
 	}
 	return string(state)
+}
+
+// Settle gives a server that does not run the state of its definition or its login. held
+// reports whether a person has to approve the definition first.
+func (s *Server) Settle(srv config.Server, held func() bool) {
+	if s.State != host.Disconnected {
+		return
+	}
+	switch {
+	case srv.Problem != nil:
+		s.State, s.LastError = Broken, srv.Problem.Error()
+	case held():
+		s.State = Held
+	case srv.Disabled:
+		s.State = Disabled
+	case s.Auth.NeedsLogin():
+		s.State = host.NeedsAuth
+	}
 }

@@ -58,7 +58,7 @@ var rooms = map[string]rule{
 	"policy":             {ours: []string{"config", "host", "vault"}},
 	"surface":            {ours: []string{"policy", "auth"}},
 	"gateway":            {ours: []string{"surface", "policy", "auth"}, theirs: []string{"github.com/coreos/go-oidc/v3"}},
-	"console":            {ours: []string{"surface", "auth", "auth/bulk"}},
+	"console":            {ours: []string{"surface", "auth", "auth/bulk", "host", "policy", "internal/status"}},
 
 	"gateway/internal/http1": {},
 	"cli": {ours: []string{"*"}, theirs: []string{
