@@ -81,7 +81,7 @@ func loginWords(a *auth.Status, now time.Time) string {
 			words += ", " + spoken(a.Expires.Sub(now)) + " left"
 		}
 		if a.CanRefresh {
-			words += ", refreshes automatically"
+			words += ", refreshes"
 		}
 		return words
 	case auth.StatePending:

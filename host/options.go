@@ -40,7 +40,7 @@ func (k Key) Shared() Key {
 
 // Defaults of Options.
 const (
-	DefaultMaxConnected     = 10
+	DefaultMaxConnected     = config.DefaultMaxConnected
 	DefaultStartConcurrency = 8
 	DefaultDrain            = 30 * time.Second
 )
