@@ -124,10 +124,10 @@ func (a *factory) login(ctx context.Context, o loginOptions) error {
 	failed, waiting := 0, 0
 	for _, text := range o.accounts {
 		account, err := h.Logins().Account(text)
-		if err != nil {
-			return err
+		var login *auth.Login
+		if err == nil {
+			login, err = a.loginOne(ctx, h, o, account)
 		}
-		login, err := a.loginOne(ctx, h, o, account)
 		switch {
 		case err == nil:
 			a.loginDone(login)
