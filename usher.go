@@ -7,13 +7,17 @@ package usher
 
 import (
 	"context"
+	"iter"
 
+	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/app"
 )
 
+// Host is everything: servers, policy and store.
+type Host struct{ *app.App }
+
 type (
-	// Host is everything: servers, policy and store.
-	Host = app.App
 	// Options steer [Open]. The zero value opens what the usher command would.
 	Options = app.Options
 	// CallOptions steer one call. The zero value works.
@@ -21,7 +25,23 @@ type (
 )
 
 // Open wires a host. Nothing is started and nothing is reached before it is used.
-func Open(ctx context.Context, opt *Options) (*Host, error) { return app.Open(ctx, opt) }
+func Open(ctx context.Context, opt *Options) (*Host, error) {
+	h, err := app.Open(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Host{h}, nil
+}
+
+// Spawn registers a server that no file has, see [app.Servers.Spawn].
+func (h *Host) Spawn(ctx context.Context, srv config.Server, opt *host.SpawnOptions) error {
+	return h.Servers().Spawn(ctx, srv, opt)
+}
+
+// Discover yields the tools of all servers, or of those named, see [app.Catalog.Discover].
+func (h *Host) Discover(ctx context.Context, servers ...string) iter.Seq[host.Row] {
+	return h.Catalog().Discover(ctx, servers...)
+}
 
 // Executable returns what Options.Executable should be in a program whose main
 // function calls process.Main first.

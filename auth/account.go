@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/auth/oauth"
+	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -22,19 +23,15 @@ type Account struct {
 	Label string
 }
 
-// ParseAccount reads `server` or `server@label` as a person writes it.
+// ParseAccount splits `server` or `server@label` without a check: for names that usher
+// wrote itself. What a person writes is read with config.ParseAccount.
 func ParseAccount(principal, text string) Account {
-	server, label, _ := strings.Cut(text, "@")
+	server, label := config.SplitAccount(text)
 	return Account{Principal: principal, Server: server, Label: label}
 }
 
 // String returns `server` or `server@label`.
-func (a Account) String() string {
-	if a.Label == "" {
-		return a.Server
-	}
-	return a.Server + "@" + a.Label
-}
+func (a Account) String() string { return config.AccountName(a.Server, a.Label) }
 
 // principal is the one to use in keys.
 func (a Account) principal() string { return cmp.Or(a.Principal, vault.Local) }

@@ -150,7 +150,7 @@ func reinstate(ctx context.Context, h *app.App, givenUp *atomic.Bool) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		if givenUp.Swap(false) {
-			_ = h.Reload(ctx, "bad") // there is nobody to tell
+			_ = h.Servers().Reload(ctx, "bad") // there is nobody to tell
 		}
 		select {
 		case <-ctx.Done():

@@ -134,8 +134,8 @@ func (l *lab) loginOverhead(ctx context.Context) (ratio float64, note string, er
 func loginTargets(ctx context.Context, h *app.App) ([]bulk.Target, error) {
 	var out []bulk.Target
 	for _, srv := range h.Config().Servers {
-		a := h.Account(srv.Name)
-		full, err := h.Target(ctx, a)
+		a := h.Logins().DefaultAccount(srv.Name)
+		full, err := h.Logins().Target(ctx, a)
 		if err != nil {
 			return nil, err
 		}

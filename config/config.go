@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -15,6 +16,14 @@ func (c *Config) Server(name string) (Server, bool) {
 		return Server{}, false
 	}
 	return c.Servers[i].clone(), true
+}
+
+// CheckUsable returns an error if a configured server cannot be used at all.
+func (c *Config) CheckUsable(name string) error {
+	if srv, ok := c.Server(name); ok && srv.Problem != nil {
+		return fmt.Errorf("%s cannot be used: %w", name, srv.Problem)
+	}
+	return nil
 }
 
 // Nearest returns up to three names that name may have been meant as, the

@@ -21,3 +21,25 @@ func TestCheckLabel(t *testing.T) {
 		}
 	}
 }
+
+// One parser reads accounts everywhere: a label with an "@", or an empty one, is refused.
+func TestParseAccount(t *testing.T) {
+	for _, tt := range []struct {
+		text, server, label string
+		ok                  bool
+	}{
+		{"a", "a", "", true},
+		{"a@b", "a", "b", true},
+		{"a@", "", "", false},
+		{"a@b@c", "", "", false},
+		{"a@b/c", "", "", false},
+	} {
+		server, label, err := ParseAccount(tt.text)
+		if server != tt.server || label != tt.label || (err == nil) != tt.ok {
+			t.Errorf("%s: %q, %q, %v", tt.text, server, label, err)
+		}
+		if err == nil && AccountName(server, label) != tt.text {
+			t.Errorf("%s is %s afterwards", tt.text, AccountName(server, label))
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/usher-mcp/usher/internal/suggest"
 	"github.com/usher-mcp/usher/internal/visible"
+	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // Settings are the host-wide options, under "usher" in a file. After Load all
@@ -135,17 +136,24 @@ type Telemetry struct {
 	LogFormat string // text (default) or json
 }
 
+// Defaults of settings, also used by the packages that they steer.
+const (
+	DefaultMaxConnected    = 10
+	DefaultBulkConcurrency = 8
+	DefaultPrepareTimeout  = 30 * time.Second
+)
+
 // DefaultSettings are the built-in values.
 func DefaultSettings() Settings {
 	return Settings{
 		Key:          "auto",
-		MaxConnected: 10,
+		MaxConnected: DefaultMaxConnected,
 		Budgets:      Budgets{Total: Budget{Window: time.Hour}, PerServer: Budget{Window: time.Hour}},
-		Bulk:         Bulk{Concurrency: 8, PrepareTimeout: 30 * time.Second},
+		Bulk:         Bulk{Concurrency: DefaultBulkConcurrency, PrepareTimeout: DefaultPrepareTimeout},
 		Gateway: Gateway{
 			Surface: "auto", TokenBudget: 10000, Separator: "__",
-			MaxBodyBytes: 16 << 20, MaxConcurrentCalls: 64,
-			SessionIdle: 30 * time.Minute, DrainTimeout: 10 * time.Second,
+			MaxBodyBytes: limit.RequestBytes, MaxConcurrentCalls: limit.Calls,
+			SessionIdle: limit.SessionIdle, DrainTimeout: 10 * time.Second,
 			Auth: GatewayAuth{Mode: "none"},
 		},
 		Audit: Audit{Enabled: true, Keep: 90 * 24 * time.Hour},

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"github.com/usher-mcp/usher/host"
 )
 
 // BenchmarkScreen is what a look at the first page costs with many servers, for each
@@ -13,9 +15,9 @@ import (
 func BenchmarkScreen(b *testing.B) {
 	s := &scene{}
 	for i := range 100 {
-		s.servers = append(s.servers, Server{
-			Account: fmt.Sprintf("server-%d", i), Name: "x", State: StateConnected, Transport: "http", LastCall: time.Now(), Latency: make([]Second, 60),
-		})
+		one := row(fmt.Sprintf("server-%d", i), host.Connected)
+		one.Transport, one.LastCall, one.Latency = "http", time.Now(), make([]Second, 60)
+		s.servers = append(s.servers, one)
 		s.servers[i].Latency[i%60] = Second{Calls: 1, Worst: time.Second}
 	}
 	c := New(s, nil)

@@ -155,7 +155,7 @@ func TestPagesAreHarmless(t *testing.T) {
 	s := hostile()
 	c := newConsole(t, s, nil)
 	v := visit(t, c)
-	name := s.servers[0].Account
+	name := s.servers[0].AccountName()
 	s.set(func(s *scene) { s.driver = &stage{} })
 	for path, want := range map[string]string{
 		"/": "What needs you", address(pathServer, "name", name): "What happened to it", pathTools: "1 tools are known", pathTools + "?q=script": "tools fit",

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/usher-mcp/usher/host"
 )
 
 var timeZero time.Time
@@ -44,17 +46,19 @@ func until(t *testing.T, from <-chan news, id, text string) string {
 
 // A page follows what happens: only what reads differently is sent.
 func TestPageFollows(t *testing.T) {
-	s := &scene{servers: []Server{{Account: "a", Name: "a", State: StateConnected, LastCall: time.Now().Add(-90 * time.Minute)}}}
+	one := row("a", host.Connected)
+	one.LastCall = time.Now().Add(-90 * time.Minute)
+	s := &scene{servers: []Server{one}}
 	v := visit(t, newConsole(t, s, &Options{Tick: 10 * time.Millisecond, KeepAlive: 5 * time.Millisecond}))
 	events := v.watch("/")
 	until(t, events, "top", "Connect all")
 	until(t, events, "side", `data-state="connected"`)
 	until(t, events, "page", "All 1 servers are connected")
-	s.set(func(s *scene) { s.servers[0].State, s.servers[0].Next = StateFailed, &Step{Text: "mend it"} })
+	s.set(func(s *scene) { s.servers[0].State = host.Failed })
 	if side := until(t, events, "side", `data-state="failed"`); strings.Contains(side, "<html") {
 		t.Error("a whole page was sent")
 	}
-	until(t, events, "page", "mend it")
+	until(t, events, "page", "The next call tries again")
 	for range 3 {
 		if n := <-events; n.name != "comment" {
 			t.Errorf("without news it said %+v", n)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
 )
 
@@ -40,7 +41,8 @@ func (c *Console) pinsPage(v *screen, pins []Pin, err error) {
 
 // accountView is a login in a list.
 type accountView struct {
-	Account
+	auth.Status
+	Name  string // server, or server@label
 	ID    string
 	Words string
 	Slug  string
@@ -63,7 +65,7 @@ func (c *Console) accountsPage(ctx context.Context, v *screen) {
 	for _, a := range list {
 		a.Issuer, a.Reason, a.Trouble = plain(a.Issuer), plain(a.Reason), plain(a.Trouble)
 		p.Accounts = append(p.Accounts, accountView{
-			Account: a, ID: id("a", a.Account), Words: loginWords(a, v.now), Slug: strings.ReplaceAll(a.State, "_", "-"),
+			Status: a, Name: a.Account.String(), ID: id("a", a.Account.String()), Words: loginWords(&a, v.now), Slug: strings.ReplaceAll(string(a.State), "_", "-"),
 			Since: ago(v.now, a.Obtained), Asked: plain(strings.Join(a.Scopes, " ")),
 		})
 	}
@@ -71,20 +73,20 @@ func (c *Console) accountsPage(ctx context.Context, v *screen) {
 }
 
 // loginWords says how a login stands.
-func loginWords(a Account, now time.Time) string {
+func loginWords(a *auth.Status, now time.Time) string {
 	switch a.State {
-	case "ok":
+	case auth.StateOK:
 		words := "logged in"
 		if !a.Expires.IsZero() {
 			words += ", " + spoken(a.Expires.Sub(now)) + " left"
 		}
 		if a.CanRefresh {
-			words += ", renews itself"
+			words += ", refreshes"
 		}
 		return words
-	case "pending":
+	case auth.StatePending:
 		return "waits for your consent"
-	case "needs_login":
+	case auth.StateNeedsLogin:
 		return "needs a login"
 	}
 	return "no login"

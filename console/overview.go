@@ -1,17 +1,28 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/budget"
 )
 
 // serverView is a row of the list of servers.
 type serverView struct {
 	Server
+	Account string // server, or server@label
+	State   string // the state as people read it
+	Login   string // how its login stands; "" when it has none
+	Next    *status.Advice
+
 	ID    string
 	Slug  string // the state as a name of a class
 	Spark spark
@@ -23,18 +34,18 @@ type serverView struct {
 func (v serverView) Address() string { return address(pathServer, "name", v.Account) }
 
 func viewServer(s Server, now time.Time) serverView {
-	s.LastError, s.Login, s.Where = plain(s.LastError), plain(s.Login), plain(s.Where)
-	if s.Next != nil {
-		s.Next = &Step{Text: plain(s.Next.Text), Command: plain(s.Next.Command), Action: s.Next.Action}
+	s.LastError, s.Where = plain(s.LastError), plain(s.Where)
+	v := serverView{
+		Server: s, Account: s.AccountName(), State: status.Word(s.State), Login: serverLogin(s.Auth), Next: next(&s),
+		ID: id("s", s.Principal+"/"+s.AccountName()), Slug: slug(s.State), Spark: draw(s.Latency), Last: ago(now, s.LastCall),
 	}
-	v := serverView{Server: s, ID: id("s", s.Principal+"/"+s.Account), Slug: strings.ReplaceAll(s.State, " ", "-"), Spark: draw(s.Latency), Last: ago(now, s.LastCall)}
 	switch {
 	case s.Circuit == "open":
 		v.Note = "circuit open"
 	case s.Circuit == "half_open":
 		v.Note = "probing"
-	case s.Restarts > 0:
-		v.Note = countOf(s.Restarts, "restart", "restarts")
+	case s.RestartCount > 0:
+		v.Note = countOf(s.RestartCount, "restart", "restarts")
 	case s.LastCall.IsZero():
 		v.Note = "not called yet"
 	default:
@@ -42,6 +53,35 @@ func viewServer(s Server, now time.Time) serverView {
 	}
 	return v
 }
+
+// next is the first thing to do about a server; nil when nothing needs to be done.
+func next(s *Server) *status.Advice {
+	all := status.Advise(&s.Server, s.RestartWindow)
+	if len(all) == 0 {
+		return nil
+	}
+	first := all[0]
+	for i, command := range first.Commands {
+		first.Commands[i] = plain(command)
+	}
+	return &first
+}
+
+// serverLogin says how the login of a server stands, in a few words.
+func serverLogin(a host.AuthStatus) string {
+	switch {
+	case a.NeedsLogin():
+		return plain(cmp.Or(strings.TrimPrefix(a.Reason, "a login is needed: "), "needed"))
+	case a.State == host.AuthOK:
+		return "ok"
+	case a.State == host.AuthPending:
+		return "waits for your consent"
+	}
+	return ""
+}
+
+// slug is a state as a name of a class.
+func slug(state host.State) string { return strings.ReplaceAll(status.Word(state), " ", "-") }
 
 // spark is the last minute in bars, one a second, higher for slower.
 type spark struct {
@@ -101,7 +141,7 @@ func (c *Console) overview(_ context.Context, v *screen) {
 		if s.Next != nil {
 			p.Attention = append(p.Attention, s)
 		}
-		if s.State == StateConnected {
+		if s.Server.State == host.Connected {
 			connected++
 		}
 	}
@@ -117,22 +157,28 @@ func (c *Console) overview(_ context.Context, v *screen) {
 	v.Page = p
 }
 
+// budgetView is one limit of a budget.
 type budgetView struct {
-	Budget
+	Server       string
+	Used, Limit  int64
 	Whose, Words string
 }
 
-func viewBudgets(list []Budget, now time.Time) []budgetView {
+func viewBudgets(list []policy.BudgetStatus, now time.Time) []budgetView {
 	var out []budgetView
+	add := func(b policy.BudgetStatus, used, limit int64, per string) {
+		if limit > 0 {
+			words := fmt.Sprintf("%d of %d calls per %s", used, limit, per)
+			out = append(out, budgetView{b.Server, used, limit, cmp.Or(b.Server, "all servers together"), words})
+		}
+	}
 	for _, b := range list {
-		v := budgetView{Budget: b, Whose: b.Server, Words: fmt.Sprintf("%d of %d calls per %s", b.Used, b.Limit, b.Per)}
-		if b.Server == "" {
-			v.Whose = "all servers together"
-		}
+		add(b, b.Run, b.RunLimit, "run")
+		window := budget.Short(b.Window)
 		if !b.Refill.IsZero() {
-			v.Words += ", refills in " + spoken(b.Refill.Sub(now))
+			window += ", refills in " + spoken(b.Refill.Sub(now))
 		}
-		out = append(out, v)
+		add(b, b.WindowUsed, b.WindowLimit, window)
 	}
 	return out
 }

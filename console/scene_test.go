@@ -13,7 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -27,9 +31,9 @@ type scene struct {
 	tools    []Tool
 	calls    []Call
 	pins     []Pin
-	budgets  []Budget
-	accounts []Account
-	driver   LoginDriver
+	budgets  []policy.BudgetStatus
+	accounts []auth.Status
+	driver   Driver
 	did      []string
 	fails    error
 	call     func(ctx context.Context, arguments []byte) ([]byte, error)
@@ -91,13 +95,13 @@ func (s *scene) Accept(_ context.Context, server, tool, hash string) error {
 	return s.note("accept", server, tool, hash)
 }
 
-func (s *scene) Budgets() []Budget                             { return s.budgets }
-func (s *scene) Accounts(context.Context) ([]Account, error)   { return s.accounts, nil }
-func (s *scene) Login(account string) error                    { return s.note("login", account) }
-func (s *scene) Logins() LoginDriver                           { return s.driver }
-func (s *scene) Logout(_ context.Context, a string) error      { return s.note("logout", a) }
-func (s *scene) Reload(_ context.Context, server string) error { return s.note("reload", server) }
-func (s *scene) Stop(server string) error                      { return s.note("stop", server) }
+func (s *scene) Budgets() []policy.BudgetStatus                  { return s.budgets }
+func (s *scene) Accounts(context.Context) ([]auth.Status, error) { return s.accounts, nil }
+func (s *scene) Login(account string) error                      { return s.note("login", account) }
+func (s *scene) Logins() Driver                                  { return s.driver }
+func (s *scene) Logout(_ context.Context, a string) error        { return s.note("logout", a) }
+func (s *scene) Reload(_ context.Context, server string) error   { return s.note("reload", server) }
+func (s *scene) Stop(server string) error                        { return s.note("stop", server) }
 
 func (s *scene) Subscribe() *event.Subscription[event.Event] { return s.bus.Subscribe(0) }
 
@@ -170,6 +174,11 @@ func (v *visitor) post(path string, form url.Values, edit func(*http.Request)) *
 
 var errScene = errors.New("it is <b>broken</b>")
 
+// row is a server in a state.
+func row(name string, state host.State) Server {
+	return Server{Server: status.Server{ServerStatus: host.ServerStatus{Name: name, State: state}}}
+}
+
 // hostile is a scene full of foreign text that tries to be markup.
 func hostile() *scene {
 	const name = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>`
@@ -177,16 +186,19 @@ func hostile() *scene {
 	now := time.Now()
 	return &scene{
 		servers: []Server{{
-			Account: name, Name: name, State: StateFailed, Transport: "stdio", Where: evil, LastError: evil, Login: evil, Circuit: "open", Failures: 5,
-			Next: &Step{Text: evil, Command: evil, Action: ActionReload}, History: []Moment{{now, "idle", "failed", evil}},
+			Server: status.Server{ServerStatus: host.ServerStatus{
+				Name: name, State: host.Failed, Transport: "stdio", LastError: evil, Circuit: "open", ConsecutiveFailures: 5,
+				Auth: host.AuthStatus{State: host.AuthNeedsLogin, Reason: evil},
+			}},
+			Where: evil, History: []Moment{{now, host.Disconnected, host.Failed, evil}},
 			Latency: []Second{{Calls: 2, Failed: 1, Worst: time.Second}},
-		}, {Account: "needy", Name: "needy", State: StateNeedsLogin, Next: &Step{Text: evil, Action: ActionLogin}}},
+		}, row("needy", host.NeedsAuth)},
 		logs:     []LogLine{{now, evil}},
 		tools:    []Tool{{Account: name, Name: name, Definition: []byte(`{"description":"\u003cscript>alert(1)\u003c/script>","inputSchema":{"type":"object","properties":{"\"><img src=x>":{"type":"string","description":"<b>","enum":["<i>"]}}}}`)}},
 		calls:    []Call{{Number: 1, Account: name, Tool: evil, Outcome: "error", Failed: true, Began: now, Problem: evil, Arguments: evil}},
 		pins:     []Pin{{Server: name, Tool: name, Hash: "abc", Hidden: []string{evil}, Changes: []Change{{name, "changed", []DiffLine{{"-", name}, {"+", name}}}}}},
-		budgets:  []Budget{{Server: name, Used: 1, Limit: 2, Per: "run"}},
-		accounts: []Account{{Account: name, State: "ok", Issuer: evil, Scopes: []string{evil}, Reason: evil, Trouble: evil}},
+		budgets:  []policy.BudgetStatus{{Server: name, Run: 1, RunLimit: 2}},
+		accounts: []auth.Status{{Account: auth.Account{Server: name}, State: auth.StateOK, Issuer: evil, Scopes: []string{evil}, Reason: evil, Trouble: evil}},
 		call: func(context.Context, []byte) ([]byte, error) {
 			return []byte(`{"content":[{"type":"text","text":"<script>"}]}`), nil
 		},

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/usher-mcp/usher/host"
 )
 
 // screen is a whole page: what stands on all of them, and the page itself.
@@ -71,7 +73,7 @@ func (c *Console) screen(ctx context.Context, r *http.Request, s *session, at *u
 	for _, srv := range c.servers(ctx) {
 		sv := viewServer(srv, v.now)
 		v.Servers = append(v.Servers, sv)
-		if srv.State == StateNeedsLogin {
+		if srv.State == host.NeedsAuth {
 			v.Login++
 		}
 	}

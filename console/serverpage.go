@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/usher-mcp/usher/internal/status"
 )
 
 // serverPage is all about one server.
@@ -40,7 +42,7 @@ func (c *Console) serverPage(ctx context.Context, v *screen, q url.Values) {
 	v.Title, v.Nav, v.body, v.Chosen = s.Account, "servers", "server", s.Account
 	p := serverPage{serverView: s, Facts: facts(s, v.now)}
 	for _, m := range s.History {
-		p.History = append(p.History, momentView{m.At.Format(time.TimeOnly), m.To, strings.ReplaceAll(m.To, " ", "-"), firstLine(m.Reason, 200)})
+		p.History = append(p.History, momentView{m.At.Format(time.TimeOnly), status.Word(m.To), slug(m.To), firstLine(m.Reason, 200)})
 	}
 	tools, err := c.world.Tools(ctx)
 	if err != nil {
@@ -67,8 +69,8 @@ func facts(s serverView, now time.Time) []fact {
 		}
 	}
 	add("where", s.Where)
-	add("protocol", s.Version)
-	if s.Version != "" {
+	add("protocol", s.ProtocolVersion)
+	if s.ProtocolVersion != "" {
 		tools := fmt.Sprint(s.Tools)
 		if s.Stale {
 			tools += ", as last known"
@@ -85,15 +87,15 @@ func facts(s serverView, now time.Time) []fact {
 
 func circuitWords(s Server) string {
 	words := strings.ReplaceAll(s.Circuit, "_", " ")
-	if s.Failures > 0 {
-		words += ", " + countOf(s.Failures, "failure in a row", "failures in a row")
+	if s.ConsecutiveFailures > 0 {
+		words += ", " + countOf(s.ConsecutiveFailures, "failure in a row", "failures in a row")
 	}
 	return words
 }
 
 func restartWords(s Server) string {
 	if s.MaxRestarts == 0 {
-		return fmt.Sprint(s.Restarts)
+		return fmt.Sprint(s.RestartCount)
 	}
-	return fmt.Sprintf("%d of %d within %s", s.Restarts, s.MaxRestarts, spoken(s.RestartWindow))
+	return fmt.Sprintf("%d of %d within %s", s.RestartCount, s.MaxRestarts, spoken(s.RestartWindow))
 }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/event"
+	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -34,10 +38,10 @@ type World interface {
 	// Accept takes the changed definition with this hash as the new pin.
 	Accept(ctx context.Context, server, tool, hash string) error
 	// Budgets says how far budgets with a limit are used up.
-	Budgets() []Budget
+	Budgets() []policy.BudgetStatus
 
 	// Accounts are the logins there are.
-	Accounts(ctx context.Context) ([]Account, error)
+	Accounts(ctx context.Context) ([]auth.Status, error)
 	// Login begins the login of an account, or with "" of all that have none, and
 	// returns at once.
 	Login(account string) error
@@ -46,7 +50,7 @@ type World interface {
 	// Logout ends a login.
 	Logout(ctx context.Context, account string) error
 
-	// Reload drops the connections of a server and lets it begin anew.
+	// Reload drops the connections of a server; the next request starts it again.
 	Reload(ctx context.Context, server string) error
 	// Stop ends the connections of a server.
 	Stop(server string) error
@@ -55,57 +59,16 @@ type World interface {
 	Subscribe() *event.Subscription[event.Event]
 }
 
-// The states of a server, as a person reads them.
-const (
-	StateIdle       = "idle"
-	StateConnecting = "connecting"
-	StateConnected  = "connected"
-	StateFailed     = "failed"
-	StateNeedsLogin = "needs login"
-	StateEjected    = "ejected"
-	StateHeld       = "held"
-	StateDisabled   = "disabled"
-	StateBroken     = "broken"
-)
-
 // Server is one account of a server.
 type Server struct {
-	Account   string // server, or server@label
-	Name      string // of the server alone
-	Principal string // "" for the console's own
-	State     string // one of the State constants
-	Transport string
-	Where     string // its command or address, without secrets
-	Version   string // of the protocol
-	Tools     int
-	Stale     bool // Tools is only what was last known
-	InFlight  int
-	Restarts  int
+	status.Server
+	Where string // its command or address, without secrets
 	// MaxRestarts within RestartWindow eject it.
 	MaxRestarts   int
 	RestartWindow time.Duration
-	Circuit       string // closed, open or half_open
-	Failures      int    // in a row
-	Login         string // how its login stands, in a few words; "" when it has none
-	LastError     string
-	LastCall      time.Time
-	Next          *Step // what to do about it; nil when nothing is
 	Latency       []Second
 	History       []Moment // newest first
 }
-
-// Step is what mends something: words, a command, and what a button would do.
-type Step struct {
-	Text    string
-	Command string
-	Action  string // ActionLogin, ActionReload, or "" when there is no button
-}
-
-// The actions of a Step.
-const (
-	ActionLogin  = "login"
-	ActionReload = "reload"
-)
 
 // Second is what was called within one second.
 type Second struct {
@@ -116,7 +79,7 @@ type Second struct {
 // Moment is a change of a server's state.
 type Moment struct {
 	At       time.Time
-	From, To string
+	From, To host.State
 	Reason   string
 }
 
@@ -167,24 +130,3 @@ type Change struct {
 
 // DiffLine is a line that was taken out ("-"), put in ("+") or left (" ").
 type DiffLine struct{ Sign, Text string }
-
-// Account is a login.
-type Account struct {
-	Account    string
-	State      string // ok, pending, needs_login or none
-	Reason     string
-	Issuer     string
-	Scopes     []string
-	Obtained   time.Time
-	Expires    time.Time // zero when unknown
-	CanRefresh bool
-	Trouble    string
-}
-
-// Budget is how far a budget is used up.
-type Budget struct {
-	Server      string // "" for all together
-	Used, Limit int64
-	Per         string // "run", "1 h"
-	Refill      time.Time
-}

@@ -37,18 +37,12 @@ func (m *memory) RememberEra(_ context.Context, digest, version string) {
 func (m *memory) Tools(_ context.Context, k Key, digest string) (Catalog, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c, ok := m.tools[memoryKey{k.shared(), digest}]
+	c, ok := m.tools[memoryKey{k.Shared(), digest}]
 	return c, ok
 }
 
 func (m *memory) RememberTools(_ context.Context, k Key, digest string, c Catalog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tools[memoryKey{k.shared(), digest}] = c
-}
-
-// shared is the key without its lane: what a server offers does not depend on it.
-func (k Key) shared() Key {
-	k.Lane = ""
-	return k
+	m.tools[memoryKey{k.Shared(), digest}] = c
 }

@@ -27,9 +27,20 @@ func (k Key) normal() Key {
 	return k
 }
 
+// Name is how people name the account: "server" or "server@label".
+func (k Key) Name() string { return config.AccountName(k.Server, k.Account) }
+
+// Shared is the key of the connection that all agents of the principal share: the same
+// account without its lane.
+func (k Key) Shared() Key {
+	k = k.normal()
+	k.Lane = ""
+	return k
+}
+
 // Defaults of Options.
 const (
-	DefaultMaxConnected     = 10
+	DefaultMaxConnected     = config.DefaultMaxConnected
 	DefaultStartConcurrency = 8
 	DefaultDrain            = 30 * time.Second
 )

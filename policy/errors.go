@@ -96,12 +96,7 @@ func targetName(server, account, tool string) string {
 }
 
 // scopeName is server, or server@account.
-func scopeName(server, account string) string {
-	if account == "" {
-		return server
-	}
-	return server + "@" + account
-}
+func scopeName(server, account string) string { return config.AccountName(server, account) }
 
 // whereIs says in words where a rule stands.
 func whereIs(o config.Origin) string {

@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/usher-mcp/usher/config"
@@ -95,19 +94,17 @@ func (g *Gate) Login(ctx context.Context, c Caller, target string) (Login, error
 
 // mayLogin decides whether a caller may log in at a target.
 func (g *Gate) mayLogin(ctx context.Context, c *Caller, target string) (Key, error) {
-	server, label, labelled := strings.Cut(target, "@")
-	k := c.own(Key{Server: server, Account: label})
-	if labelled {
-		if err := config.CheckLabel(label); err != nil {
-			return Key{}, err
-		}
+	server, label, err := config.ParseAccount(target)
+	if err != nil {
+		return Key{}, err
 	}
+	k := c.own(Key{Server: server, Account: label})
 	bare := k
 	bare.Account = ""
 	if !g.exists(ctx, bare, g.accounts.find(bare)) {
 		return Key{}, g.unknownServer(c, k, false)
 	}
-	_, err := g.allowExisting(ctx, c, k, needWhole, "", g.accounts.find(k))
+	_, err = g.allowExisting(ctx, c, k, needWhole, "", g.accounts.find(k))
 	if err != nil {
 		g.refused(c, k, methodLogin, "", err)
 	}
@@ -177,7 +174,7 @@ func (g *Gate) LoginStatus(ctx context.Context, c Caller, target string) ([]Logi
 	all, err := g.opt.Logins.Status(ctx, c.principal())
 	var out []Login
 	for _, l := range all {
-		server, label, _ := strings.Cut(l.Server, "@")
+		server, label := config.SplitAccount(l.Server)
 		if target != "" && target != l.Server {
 			continue
 		}

@@ -63,10 +63,10 @@ func New(engine Engine, options *Options) *Driver {
 		d.opt = *options
 	}
 	if d.opt.Bulk.Concurrency <= 0 {
-		d.opt.Bulk.Concurrency = 8
+		d.opt.Bulk.Concurrency = config.DefaultBulkConcurrency
 	}
 	if d.opt.Bulk.PrepareTimeout <= 0 {
-		d.opt.Bulk.PrepareTimeout = 30 * time.Second
+		d.opt.Bulk.PrepareTimeout = config.DefaultPrepareTimeout
 	}
 	if d.opt.Backlog <= 0 {
 		d.opt.Backlog = event.DefaultBacklog

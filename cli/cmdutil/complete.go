@@ -48,7 +48,7 @@ func ToolNames(f *Factory, c *cobra.Command, server, before, prefix string) ([]c
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var out []cobra.Completion
-	for _, t := range h.KnownTools(c.Context(), server) {
+	for _, t := range h.Catalog().CachedTools(c.Context(), server) {
 		if plainWord(t.Name) {
 			out = append(out, cobra.CompletionWithDesc(before+t.Name, FirstLine(ToolSummary(t.Definition), 60)))
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/advice"
 	"github.com/usher-mcp/usher/internal/person"
 	"github.com/usher-mcp/usher/policy"
 )
@@ -111,4 +111,4 @@ func reportPlaces(f *Factory, err error) bool {
 }
 
 // HintOf finds the outermost next step.
-func HintOf(err error) string { return app.Advice(err) }
+func HintOf(err error) string { return advice.Next(err) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/advice"
 	"github.com/usher-mcp/usher/policy"
 )
 
@@ -27,8 +27,8 @@ func NextStep(err error, otherwise string) string {
 	switch {
 	case errors.As(err, &login) && login.Command != "":
 		return login.Command
-	case errors.As(err, &e) && app.NextStep(e) != "":
-		return strings.TrimPrefix(strings.TrimPrefix(app.NextStep(e), "run: "), "see: ")
+	case errors.As(err, &e) && advice.NextStep(e) != "":
+		return strings.TrimPrefix(strings.TrimPrefix(advice.NextStep(e), "run: "), "see: ")
 	}
 	return otherwise
 }
@@ -44,7 +44,7 @@ func (f *Factory) Explain(err error) (what, next string) {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted", HintOf(err)
 	}
-	return app.Message(err), HintOf(err)
+	return advice.Message(err), HintOf(err)
 }
 
 // ExplainLine is Explain on one line.

@@ -74,7 +74,7 @@ func (f *Factory) Open(ctx context.Context) (*app.App, error) {
 	}
 	opt := &app.Options{
 		Config: cfg, Load: f.LoadOptions(), Log: f.Logger(), Executable: f.IO.Executable,
-		ClientVersion: Version().Number, Prompt: prompt(f), Exits: f.IO.Exits, First: f.First,
+		ClientVersion: Version().Number, Prompt: prompt(f), ExitsAfterClose: f.IO.Exits, StartEarly: f.First,
 	}
 	if f.Observer != nil {
 		f.Observer.Observe(opt)

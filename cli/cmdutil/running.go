@@ -13,6 +13,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/status"
 )
 
 // AnswerTimeout is how long a running usher may take to answer; one that hangs must
@@ -41,15 +42,15 @@ func Running(ctx context.Context, f *Factory, pid int) ([]control.Peer, error) {
 
 // Reports asks ushers how they are, all at once. Those that do not answer are
 // left out and told apart.
-func Reports(ctx context.Context, peers []control.Peer) ([]app.Report, []error) {
-	got := make([]app.Report, len(peers))
+func Reports(ctx context.Context, peers []control.Peer) ([]status.Report, []error) {
+	got := make([]status.Report, len(peers))
 	errs := make([]error, len(peers))
 	var wg sync.WaitGroup
 	for i, p := range peers {
 		wg.Go(func() { errs[i] = askStatus(ctx, p, &got[i]) })
 	}
 	wg.Wait()
-	var out []app.Report
+	var out []status.Report
 	var failed []error
 	for i := range peers {
 		if errs[i] != nil {
@@ -61,7 +62,7 @@ func Reports(ctx context.Context, peers []control.Peer) ([]app.Report, []error) 
 	return out, failed
 }
 
-func askStatus(ctx context.Context, p control.Peer, into *app.Report) error {
+func askStatus(ctx context.Context, p control.Peer, into *status.Report) error {
 	ctx, stop := context.WithTimeout(ctx, AnswerTimeout)
 	defer stop()
 	resp, err := p.Do(ctx, http.MethodGet, "/status")
@@ -76,10 +77,10 @@ func askStatus(ctx context.Context, p control.Peer, into *app.Report) error {
 }
 
 // AskReread has one usher read its files again.
-func AskReread(ctx context.Context, p control.Peer) (app.Reread, error) {
+func AskReread(ctx context.Context, p control.Peer) (app.ConfigChange, error) {
 	ctx, stop := context.WithTimeout(ctx, steerTimeout)
 	defer stop()
-	var out app.Reread
+	var out app.ConfigChange
 	resp, err := p.Do(ctx, http.MethodPost, "/reread")
 	if err != nil {
 		return out, err

@@ -28,7 +28,7 @@ type ServerState struct {
 // StateOf tells whether a definition can be used, and why not.
 func StateOf(s config.Server, held func(config.Server) string) ServerState {
 	if s.Problem != nil {
-		return ServerState{State: StateBroken, Reason: reasonOf(s.Problem), Err: s.Problem}
+		return ServerState{State: StateBroken, Reason: ReasonOf(s.Problem), Err: s.Problem}
 	}
 	if why := held(s); why != "" {
 		return ServerState{State: StateHeld, Reason: why}
@@ -39,8 +39,8 @@ func StateOf(s config.Server, held func(config.Server) string) ServerState {
 	return ServerState{State: StateOK}
 }
 
-// reasonOf is the message without the place, which stands in a column of its own.
-func reasonOf(err error) string {
+// ReasonOf is the message without the place, which stands in a column of its own.
+func ReasonOf(err error) string {
 	var msgs []string
 	for _, e := range Flatten(err) {
 		var place *config.Error

@@ -16,9 +16,9 @@ import (
 	"github.com/usher-mcp/usher/cli/inspect"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/status"
 )
 
 type demoOptions struct {
@@ -271,7 +271,7 @@ func (s *demoStory) breakOne(ctx context.Context, _ *demoOptions) error {
 func (s *demoStory) changeOne(ctx context.Context, _ *demoOptions) error {
 	s.say("\ntickets changes what its tool close says it does")
 	s.w.tickets.SetTools(fake.DemoChanged())
-	if err := s.w.host.Reload(ctx, "tickets"); err != nil {
+	if err := s.w.host.Servers().Reload(ctx, "tickets"); err != nil {
 		return err
 	}
 	if _, err := s.w.host.Tools(ctx, "tickets"); err != nil {
@@ -288,7 +288,7 @@ func (s *demoStory) changeOne(ctx context.Context, _ *demoOptions) error {
 // status shows the table of usher status.
 func (s *demoStory) status(context.Context, *demoOptions) error {
 	s.say("\nusher status")
-	b := inspect.MergeBoard(host.Status{}, []app.Report{s.w.host.Report()})
+	b := inspect.MergeBoard(host.Status{}, []status.Report{s.w.host.Servers().Report()})
 	b.AddConfigured(s.w.host.Config(), func(config.Server) string { return "" })
 	fmt.Fprint(s.f.IO.Out, b.Table(inspect.Look(s.f, time.Now())))
 	return nil

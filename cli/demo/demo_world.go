@@ -141,7 +141,7 @@ func (w *demoWorld) open(ctx context.Context, f *cmdutil.Factory, cfg *config.Co
 			return err
 		}
 	}
-	g := h.Gateway(nil)
+	g := h.Frontend().Gateway(nil)
 	mux := serve.GatewayMux(h, g)
 	w.console = serve.MountConsole(h, g, l.Addr(), mux)
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))

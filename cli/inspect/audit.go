@@ -115,9 +115,9 @@ func auditTailRun(ctx context.Context, o *auditTailOptions) error {
 func lastActs(ctx context.Context, h *app.App, o *auditTailOptions) (acts []audit.Record, after int64, err error) {
 	var blocks []audit.Block
 	if o.auditFilter == (auditFilter{}) {
-		blocks, err = h.LastAudit(ctx, o.lines)
+		blocks, err = h.Audit().Last(ctx, o.lines)
 	} else {
-		for b, e := range h.Audit(ctx, 0) {
+		for b, e := range h.Audit().All(ctx, 0) {
 			if err = e; err != nil {
 				break
 			}
@@ -133,7 +133,7 @@ func lastActs(ctx context.Context, h *app.App, o *auditTailOptions) (acts []audi
 
 func newActs(ctx context.Context, h *app.App, f auditFilter, after int64) ([]audit.Record, int64, error) {
 	var blocks []audit.Block
-	for b, err := range h.Audit(ctx, after) {
+	for b, err := range h.Audit().All(ctx, after) {
 		if err != nil {
 			return nil, after, err
 		}
@@ -218,7 +218,7 @@ func auditExportRun(ctx context.Context, o *auditExportOptions) error {
 	}
 	last := map[string]int64{} // a block may have been written twice
 	bad := 0
-	for b, err := range h.Audit(ctx, 0) {
+	for b, err := range h.Audit().All(ctx, 0) {
 		if err != nil {
 			return err
 		}

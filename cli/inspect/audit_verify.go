@@ -60,7 +60,7 @@ func auditVerifyRun(ctx context.Context, o *auditVerifyOptions) error {
 	if err != nil {
 		return err
 	}
-	chains, err := h.VerifyAudit(ctx, heads)
+	chains, err := h.Audit().Verify(ctx, heads)
 	if err != nil {
 		return err
 	}

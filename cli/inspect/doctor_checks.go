@@ -15,11 +15,12 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // examineSelf looks at what all servers share: files, settings, running ushers.
-func examineSelf(ctx context.Context, f *cmdutil.Factory, cfg *config.Config) (diagnosis, []app.Report) {
+func examineSelf(ctx context.Context, f *cmdutil.Factory, cfg *config.Config) (diagnosis, []status.Report) {
 	d := diagnosis{Name: "usher", Address: cmdutil.Version().Number}
 	for _, file := range cfg.Files {
 		if file.Err == nil {
@@ -74,7 +75,7 @@ func examineWarnings(f *cmdutil.Factory, d *diagnosis, cfg *config.Config) {
 type examiner struct {
 	factory *cmdutil.Factory
 	host    *app.App
-	reports []app.Report
+	reports []status.Report
 	timeout time.Duration
 }
 
@@ -162,12 +163,12 @@ func (x *examiner) reach(ctx context.Context, srv config.Server, d *diagnosis) b
 	if srv.Transport == config.TransportStdio {
 		return true
 	}
-	resolved, err := x.host.Target(ctx, x.host.Account(srv.Name))
+	resolved, err := x.host.Logins().Target(ctx, x.host.Logins().DefaultAccount(srv.Name))
 	if err != nil {
 		d.add(checkProblem, "address", cmdutil.HintOf(err), "%s", cmdutil.PlainCause(srv.Name, err))
 		return false
 	}
-	client := &http.Client{Transport: x.host.Transport(ctx, srv), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: x.host.TransportFor(ctx, srv), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ctx, stop := context.WithTimeout(ctx, srv.Timeouts.Connect)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, resolved.URL, nil)
@@ -245,7 +246,7 @@ func commandCheck(srv config.Server, err error, d *diagnosis) {
 // lastWords are the last lines a server wrote before it failed, unless they have
 // been said.
 func (x *examiner) lastWords(ctx context.Context, srv config.Server, said string) string {
-	lines, err := x.host.Logs(context.WithoutCancel(ctx), srv.Name, false)
+	lines, err := x.host.Servers().Logs(context.WithoutCancel(ctx), srv.Name, false)
 	if err != nil || srv.Transport != config.TransportStdio {
 		return ""
 	}

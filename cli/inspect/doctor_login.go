@@ -16,8 +16,8 @@ func (x *examiner) login(ctx context.Context, srv config.Server, d *diagnosis) {
 	if srv.Transport == config.TransportStdio {
 		return
 	}
-	account := x.host.Account(srv.Name)
-	target, err := x.host.Target(ctx, account)
+	account := x.host.Logins().DefaultAccount(srv.Name)
+	target, err := x.host.Logins().Target(ctx, account)
 	if err != nil {
 		d.add(checkProblem, "discovery", cmdutil.HintOf(err), "%s", cmdutil.PlainCause(srv.Name, err))
 		return
@@ -65,7 +65,7 @@ func (x *examiner) token(ctx context.Context, srv config.Server, d *diagnosis) {
 	if srv.Transport == config.TransportStdio {
 		return
 	}
-	s, err := x.host.Auth().Status(ctx, x.host.Account(srv.Name))
+	s, err := x.host.Auth().Status(ctx, x.host.Logins().DefaultAccount(srv.Name))
 	switch {
 	case err != nil:
 		d.add(checkProblem, "token", "", "it cannot be read: %v", err)

@@ -50,12 +50,12 @@ cannot turn a tool you trust into another one. What is shown needs no connection
 }
 
 // known brings the pins up to date with the catalog and returns it.
-func known(ctx context.Context, f *cmdutil.Factory) (*app.App, []app.KnownServer, error) {
+func known(ctx context.Context, f *cmdutil.Factory) (*app.App, []app.CachedServer, error) {
 	h, err := f.Open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	known, err := h.Known(ctx)
+	known, err := h.Catalog().Cached(ctx)
 	return h, known, err
 }
 

@@ -162,7 +162,7 @@ func pinsVerifyRun(ctx context.Context, o *pinsOptions) error {
 
 // compareLock compares a lock with the catalog. Servers of which nothing is known
 // are returned apart; one of the project that the lock does not have is a finding.
-func compareLock(lock *pins.Lock, cfg *config.Config, known []app.KnownServer) (findings []pins.Finding, unknown []string) {
+func compareLock(lock *pins.Lock, cfg *config.Config, known []app.CachedServer) (findings []pins.Finding, unknown []string) {
 	current := map[string][][]byte{}
 	for _, s := range known {
 		if !s.At.IsZero() {

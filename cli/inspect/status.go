@@ -12,6 +12,8 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -105,22 +107,22 @@ func showBoard(f *cmdutil.Factory, b statusBoard, asJSON bool) error {
 
 // statusBoard is the state of everything. Its JSON form is frozen.
 type statusBoard struct {
-	Servers []statusServer     `json:"servers"`
-	Ushers  []statusUsher      `json:"ushers"` // that run now
-	Budgets []app.BudgetReport `json:"budgets"`
-	Waiting []statusLogin      `json:"waiting"` // logins that a person has begun
-	Orphans []string           `json:"orphans"` // logged in, but not configured
+	Servers []statusServer        `json:"servers"`
+	Ushers  []statusUsher         `json:"ushers"` // that run now
+	Budgets []policy.BudgetStatus `json:"budgets"`
+	Waiting []statusLogin         `json:"waiting"` // logins that a person has begun
+	Orphans []string              `json:"orphans"` // logged in, but not configured
 
 	problems []error // what could not be found out
 }
 
 // statusUsher is a running usher, or how a server is in it.
 type statusUsher struct {
-	PID     int       `json:"pid"`
-	Started time.Time `json:"started,omitzero"`
-	State   string    `json:"state,omitempty"`
+	PID     int        `json:"pid"`
+	Started time.Time  `json:"started,omitzero"`
+	State   host.State `json:"state,omitempty"`
 	// Store is set while the usher cannot reach its store.
-	Store *app.StoreReport `json:"store,omitempty"`
+	Store *status.Store `json:"store,omitempty"`
 }
 
 // statusLogin is a login that waits for a person.
@@ -144,7 +146,7 @@ func board(ctx context.Context, f *cmdutil.Factory, h *app.App, name string) (st
 	b.addLogins(ctx, h)
 	b.AddConfigured(h.Config(), cmdutil.HeldBack(ctx, f, h.Config()))
 	for i := range b.Servers {
-		if s := &b.Servers[i]; s.State == cmdutil.StateHeld {
+		if s := &b.Servers[i]; s.State == status.Held {
 			s.Note = cmdutil.Remedy(f, s.Note)
 		}
 	}
@@ -154,7 +156,7 @@ func board(ctx context.Context, f *cmdutil.Factory, h *app.App, name string) (st
 	all := b.Servers
 	b.Servers = nil
 	for _, s := range all {
-		if s.Name == name || s.label() == name {
+		if s.Name == name || s.AccountName() == name {
 			b.Servers = append(b.Servers, s)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // addLogins adds what only the store knows: accounts that nobody uses now, logins
 // that a person has begun, and those whose server is gone.
 func (b *statusBoard) addLogins(ctx context.Context, h *app.App) {
-	accounts, err := h.Auth().Accounts(ctx, h.Account("").Principal)
+	accounts, err := h.Auth().Accounts(ctx, h.Logins().DefaultAccount("").Principal)
 	if err != nil {
 		b.problems = append(b.problems, err)
 	}
@@ -31,21 +31,16 @@ func (b *statusBoard) addLogins(ctx context.Context, h *app.App) {
 		switch {
 		case !configured && s.State != auth.StatePending:
 			b.Orphans = append(b.Orphans, label)
-		case !configured, slices.ContainsFunc(b.Servers, func(r statusServer) bool { return r.label() == label }):
+		case !configured, slices.ContainsFunc(b.Servers, func(r statusServer) bool { return r.AccountName() == label }):
 		default:
-			b.Servers = append(b.Servers, statusServer{
-				Name: srv.Name, Account: s.Account.Label, State: string(host.Disconnected), Transport: string(srv.Transport),
-				Lazy: srv.IsLazy(), Circuit: "closed", Ushers: []statusUsher{},
+			b.add(host.ServerStatus{
+				Name: srv.Name, Account: s.Account.Label, State: host.Disconnected, Transport: string(srv.Transport),
+				Lazy: srv.IsLazy(), Circuit: "closed",
 				Auth: host.AuthStatus{State: string(s.State), Reason: s.Reason, Command: s.Command, Expires: s.Expires, CanRefresh: s.CanRefresh},
 			})
 		}
 	}
 	b.sort()
-}
-
-// needsLogin reports whether an idle server is known to need a login.
-func (s *statusServer) needsLogin() bool {
-	return s.State == string(host.Disconnected) && s.Auth.NeedsLogin()
 }
 
 // oneLine is a reason without its line breaks, and without what the column says.

@@ -16,6 +16,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -64,7 +65,7 @@ func authStates(t *testing.T, f *cmdutil.Factory, h *app.App) (map[string]string
 	}
 	out := map[string]string{}
 	for _, s := range b.Servers {
-		out[s.label()] = stateText(s.State) + ", " + s.Auth.State
+		out[s.AccountName()] = status.Word(s.State) + ", " + s.Auth.State
 	}
 	return out, b
 }
@@ -83,7 +84,7 @@ func TestStatusShowsLogins(t *testing.T) {
 
 	var begun []*auth.Pending
 	for _, account := range []string{"notes", "notes@work"} {
-		p, err := h.Auth().Begin(t.Context(), h.Account(account), srv, &auth.LoginOptions{Redirect: "http://127.0.0.1:1/callback"})
+		p, err := h.Auth().Begin(t.Context(), auth.ParseAccount("local", account), srv, &auth.LoginOptions{Redirect: "http://127.0.0.1:1/callback"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +153,7 @@ func TestDoctorLooksAtTheLogin(t *testing.T) {
 		t.Errorf("missing %v in %+v", want, d.Checks)
 	}
 
-	p, err := h.Auth().Begin(t.Context(), h.Account("notes"), srv, nil)
+	p, err := h.Auth().Begin(t.Context(), h.Logins().DefaultAccount("notes"), srv, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestDoctorLooksAtTheLogin(t *testing.T) {
 		_, err = h.Auth().Complete(t.Context(), cb)
 	}
 	if err == nil {
-		err = h.Relogin(t.Context(), h.Account("notes"))
+		err = h.Logins().Reconnect(t.Context(), h.Logins().DefaultAccount("notes"))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -5,60 +5,34 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
 )
 
-// statusServer is one account of a server, over all ushers that run it.
+// statusServer is one account of a server, over all ushers that run it. Its JSON form
+// is frozen.
 type statusServer struct {
-	Name                string          `json:"name"`
-	Account             string          `json:"account"`
-	Principal           string          `json:"principal,omitempty"`
-	State               string          `json:"state"`
-	Transport           string          `json:"transport"`
-	ProtocolVersion     string          `json:"protocol_version"`
-	Active              bool            `json:"active"`
-	Lazy                bool            `json:"lazy"`
-	RefCount            int             `json:"ref_count"`
-	InFlight            int             `json:"in_flight"`
-	RestartCount        int             `json:"restart_count"`
-	ConsecutiveFailures int             `json:"consecutive_failures"`
-	Circuit             string          `json:"circuit"`
-	Ejected             bool            `json:"ejected"`
-	CacheEntries        int             `json:"cache_entries"`
-	Tools               int             `json:"tools"`
-	Stale               bool            `json:"stale"`
-	LastError           string          `json:"last_error"`
-	Auth                host.AuthStatus `json:"auth"`
-	LastCall            time.Time       `json:"last_call,omitzero"`
-	Note                string          `json:"note,omitempty"`
-	Ushers              []statusUsher   `json:"ushers"` // those that run it
-}
-
-// label is the server, or server@account.
-func (s *statusServer) label() string {
-	if s.Account == "" {
-		return s.Name
-	}
-	return s.Name + "@" + s.Account
+	status.Server
+	Note   string        `json:"note,omitempty"`
+	Ushers []statusUsher `json:"ushers"` // those that run it
 }
 
 // rankOf orders states by how much a person wants to know of them, when several
 // ushers differ.
-func rankOf(state string) int {
-	return slices.Index([]host.State{host.Disconnected, host.Failed, host.Connecting, host.Connected, host.Ejected, host.NeedsAuth}, host.State(state))
+func rankOf(state host.State) int {
+	return slices.Index([]host.State{host.Disconnected, host.Failed, host.Connecting, host.Connected, host.Ejected, host.NeedsAuth}, state)
 }
 
 type rowKey struct{ principal, server, account string }
 
 // MergeBoard puts together what this process remembers and what running ushers
 // say. Of a server that runs somewhere, memory counts for nothing but its tools.
-func MergeBoard(remembered host.Status, running []app.Report) statusBoard {
-	b := statusBoard{Servers: []statusServer{}, Ushers: []statusUsher{}, Budgets: []app.BudgetReport{}, Waiting: []statusLogin{}, Orphans: []string{}}
+func MergeBoard(remembered host.Status, running []status.Report) statusBoard {
+	b := statusBoard{Servers: []statusServer{}, Ushers: []statusUsher{}, Budgets: []policy.BudgetStatus{}, Waiting: []statusLogin{}, Orphans: []string{}}
 	rows := map[rowKey]*statusServer{}
 	for _, r := range running {
 		u := statusUsher{PID: r.PID, Started: r.Started}
@@ -80,8 +54,7 @@ func MergeBoard(remembered host.Status, running []app.Report) statusBoard {
 	for _, s := range remembered.Servers {
 		k := rowKey{s.Principal, s.Name, s.Account}
 		if row := rows[k]; row == nil {
-			rows[k] = &statusServer{Ushers: []statusUsher{}}
-			rows[k].take(app.ServerReport{ServerStatus: s})
+			rows[k] = &statusServer{Server: status.Server{ServerStatus: s}, Ushers: []statusUsher{}}
 		} else if row.ProtocolVersion == "" {
 			row.Tools, row.Stale, row.ProtocolVersion = s.Tools, s.Stale, s.ProtocolVersion
 		}
@@ -93,6 +66,11 @@ func MergeBoard(remembered host.Status, running []app.Report) statusBoard {
 	return b
 }
 
+// add adds a server that no usher runs.
+func (b *statusBoard) add(s host.ServerStatus) {
+	b.Servers = append(b.Servers, statusServer{Server: status.Server{ServerStatus: s}, Ushers: []statusUsher{}})
+}
+
 func (b *statusBoard) sort() {
 	slices.SortFunc(b.Servers, func(a, c statusServer) int {
 		return cmp.Or(cmp.Compare(a.Name, c.Name), cmp.Compare(a.Account, c.Account), cmp.Compare(a.Principal, c.Principal))
@@ -101,17 +79,17 @@ func (b *statusBoard) sort() {
 
 // merge adds one connection: counts add up, and the state is the one that ranks
 // highest.
-func (s *statusServer) merge(r app.ServerReport, pid int) {
+func (s *statusServer) merge(r status.Server, pid int) {
 	seen := s.Name != ""
 	old := *s
-	if !seen || rankOf(string(r.State)) > rankOf(s.State) {
-		s.take(r)
+	if !seen || rankOf(r.State) > rankOf(s.State) {
+		s.Server = r
+		s.Lane = "" // the row stands for all lanes
 	}
-	s.Ushers = old.Ushers
 	if i := slices.IndexFunc(s.Ushers, func(u statusUsher) bool { return u.PID == pid }); i < 0 {
-		s.Ushers = append(s.Ushers, statusUsher{PID: pid, State: string(r.State)})
-	} else if rankOf(string(r.State)) > rankOf(s.Ushers[i].State) {
-		s.Ushers[i].State = string(r.State) // another lane in the same usher
+		s.Ushers = append(s.Ushers, statusUsher{PID: pid, State: r.State})
+	} else if rankOf(r.State) > rankOf(s.Ushers[i].State) {
+		s.Ushers[i].State = r.State // another lane in the same usher
 	}
 	s.RefCount, s.InFlight = old.RefCount+r.RefCount, old.InFlight+r.InFlight
 	s.RestartCount, s.CacheEntries = old.RestartCount+r.RestartCount, old.CacheEntries+r.CacheEntries
@@ -137,23 +115,11 @@ func worseCircuit(a, b string) string {
 	return cmp.Or(a, b)
 }
 
-// take makes the row what one report says.
-func (s *statusServer) take(r app.ServerReport) {
-	ushers := s.Ushers
-	*s = statusServer{
-		Name: r.Name, Account: r.Account, Principal: r.Principal, State: string(r.State), Transport: r.Transport,
-		ProtocolVersion: r.ProtocolVersion, Active: r.Active, Lazy: r.Lazy, RefCount: r.RefCount, InFlight: r.InFlight,
-		RestartCount: r.RestartCount, ConsecutiveFailures: r.ConsecutiveFailures, Circuit: r.Circuit, Ejected: r.Ejected,
-		CacheEntries: r.CacheEntries, Tools: r.Tools, Stale: r.Stale, LastError: r.LastError,
-		Auth: r.Auth, LastCall: r.LastCall, Ushers: ushers,
-	}
-}
-
 // mergeBudgets adds up runs; of a window, which all ushers share, the newest count
 // is the highest.
-func mergeBudgets(all, more []app.BudgetReport) []app.BudgetReport {
+func mergeBudgets(all, more []policy.BudgetStatus) []policy.BudgetStatus {
 	for _, m := range more {
-		i := slices.IndexFunc(all, func(b app.BudgetReport) bool { return b.Server == m.Server })
+		i := slices.IndexFunc(all, func(b policy.BudgetStatus) bool { return b.Server == m.Server })
 		if i < 0 {
 			all = append(all, m)
 			continue
@@ -176,9 +142,9 @@ func (b *statusBoard) AddConfigured(cfg *config.Config, held func(config.Server)
 			continue
 		}
 		if !slices.ContainsFunc(b.Servers, func(s statusServer) bool { return s.Name == srv.Name }) {
-			b.Servers = append(b.Servers, statusServer{
-				Name: srv.Name, State: string(host.Disconnected), Transport: string(srv.Transport), Lazy: true, Circuit: "closed",
-				Auth: host.AuthStatus{State: host.AuthNone}, Ushers: []statusUsher{},
+			b.add(host.ServerStatus{
+				Name: srv.Name, State: host.Disconnected, Transport: string(srv.Transport), Lazy: true, Circuit: "closed",
+				Auth: host.AuthStatus{State: host.AuthNone},
 			})
 		}
 	}
@@ -186,57 +152,38 @@ func (b *statusBoard) AddConfigured(cfg *config.Config, held func(config.Server)
 	for i := range b.Servers {
 		s := &b.Servers[i]
 		srv, configured := cfg.Server(s.Name)
-		if configured && s.State == string(host.Disconnected) {
-			s.judge(srv, held)
-		}
-		if s.needsLogin() {
-			s.State = string(host.NeedsAuth)
+		s.Settle(srv, func() bool { return configured && held(srv) != "" })
+		switch s.State {
+		case status.Broken:
+			s.Note = cmdutil.CleanLine(cmdutil.ReasonOf(srv.Problem)) + "; usher list " + s.Name
+		case status.Held:
+			s.Note = "usher approve " + s.Name
+		case status.Disabled:
+			s.Note = `remove "disabled" to use it`
 		}
 		s.Note = cmp.Or(s.Note, s.note(srv, b.Budgets))
 	}
 }
 
-// judge gives a server that does not run the state that its definition is in.
-func (s *statusServer) judge(srv config.Server, held func(config.Server) string) {
-	r := cmdutil.StateOf(srv, held)
-	switch r.State {
-	case cmdutil.StateBroken:
-		s.LastError = srv.Problem.Error()
-		s.Note = cmdutil.CleanLine(r.Reason) + "; usher list " + s.Name
-	case cmdutil.StateHeld:
-		s.Note = "usher approve " + s.Name
-	case cmdutil.StateDisabled:
-		s.Note = `remove "disabled" to use it`
-	default:
-		return
-	}
-	s.State = r.State
-}
-
 // note is what to know or do about a server, in one line.
-func (s *statusServer) note(srv config.Server, budgets []app.BudgetReport) string {
+func (s *statusServer) note(srv config.Server, budgets []policy.BudgetStatus) string {
 	var parts []string
-	switch host.State(s.State) {
-	case host.NeedsAuth:
-		parts = append(parts, cmp.Or(s.Auth.Command, "usher login "+s.label()))
-	case host.Ejected:
-		parts = append(parts, fmt.Sprintf("%s%s: usher logs %s, then usher reload %s", cmdutil.CountOf(s.RestartCount, "restart", "restarts"), within(srv), s.label(), s.Name))
-	case host.Failed:
-		parts = append(parts, cmdutil.Truncate(cmdutil.CleanLine(strings.TrimPrefix(s.LastError, s.Name+": ")), 120)+": usher doctor "+s.Name)
-	case host.Disconnected:
-		if s.Lazy {
-			parts = append(parts, "connects on the first call")
+	for _, advice := range status.Advise(&s.Server, srv.Supervision.RestartWindow) {
+		text := strings.Join(advice.Commands, ", then ")
+		if advice.Reason != "" || s.State == host.Failed {
+			text = cmdutil.Truncate(cmdutil.CleanLine(advice.Reason), 120) + ": " + text
 		}
+		parts = append(parts, text)
 	}
-	if s.Circuit == "open" && s.State != string(host.Ejected) {
-		parts = append(parts, fmt.Sprintf("circuit open after %s: usher reload %s", cmdutil.CountOf(s.ConsecutiveFailures, "failure", "failures"), s.Name))
+	if s.State == host.Disconnected && s.Lazy {
+		parts = append([]string{"connects on the first call"}, parts...)
 	}
 	if s.InFlight > 0 {
 		parts = append(parts, fmt.Sprintf("%d under way", s.InFlight))
 	}
 	for _, u := range s.Ushers {
-		if u.State != s.State && u.State != string(host.Disconnected) {
-			parts = append(parts, fmt.Sprintf("%s in pid %d", stateText(u.State), u.PID))
+		if u.State != s.State && u.State != host.Disconnected {
+			parts = append(parts, fmt.Sprintf("%s in pid %d", status.Word(u.State), u.PID))
 		}
 	}
 	for _, b := range budgets {
@@ -247,14 +194,7 @@ func (s *statusServer) note(srv config.Server, budgets []app.BudgetReport) strin
 	return strings.Join(parts, "; ")
 }
 
-func within(srv config.Server) string {
-	if srv.Supervision.RestartWindow <= 0 {
-		return ""
-	}
-	return " in " + Spoken(srv.Supervision.RestartWindow)
-}
-
-func budgetText(b app.BudgetReport) string {
+func budgetText(b policy.BudgetStatus) string {
 	if b.WindowLimit > 0 {
 		return fmt.Sprintf("%d of %d calls per %s", b.WindowUsed, b.WindowLimit, Spoken(b.Window))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/status"
 )
 
 // look is how a table is drawn.
@@ -22,25 +23,14 @@ func Look(f *cmdutil.Factory, now time.Time) look {
 	return look{now: now, width: f.TableWidth(), colour: f.IO.Colour()}
 }
 
-// stateText is the word for a state.
-func stateText(state string) string {
-	switch host.State(state) {
-	case host.Disconnected:
-		return "idle"
-	case host.NeedsAuth:
-		return "needs login"
-	}
-	return state
-}
-
 // colourOf is the SGR code of a state: green works, yellow waits, red is broken.
-func colourOf(state string) string {
+func colourOf(state host.State) string {
 	switch state {
-	case string(host.Connected):
+	case host.Connected:
 		return "32"
-	case string(host.Connecting), string(host.NeedsAuth), cmdutil.StateHeld:
+	case host.Connecting, host.NeedsAuth, status.Held:
 		return "33"
-	case string(host.Failed), string(host.Ejected), cmdutil.StateBroken:
+	case host.Failed, host.Ejected, status.Broken:
 		return "31"
 	}
 	return "2"
@@ -113,7 +103,7 @@ func writeStatusRow(out *strings.Builder, row []string, wide []int, note string,
 }
 
 func (s *statusServer) cells(l look) []string {
-	return []string{config.Unquoted(s.label()), stateText(s.State), s.authText(l.now), s.toolsText(), ago(l.now, s.LastCall)}
+	return []string{config.Unquoted(s.AccountName()), status.Word(s.State), s.authText(l.now), s.toolsText(), ago(l.now, s.LastCall)}
 }
 
 // authText is where the login stands, in a few words.
@@ -148,7 +138,7 @@ func (s *statusServer) toolsText() string {
 }
 
 func (s *statusServer) star() string {
-	switch host.State(s.State) {
+	switch s.State {
 	case host.Failed, host.NeedsAuth, host.Ejected:
 		return "*"
 	}
@@ -203,14 +193,4 @@ func ago(now, then time.Time) string {
 }
 
 // Spoken is a duration as people say it: its largest unit.
-func Spoken(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
-	}
-	return fmt.Sprintf("%d d", int(d.Hours())/24)
-}
+func Spoken(d time.Duration) string { return status.Approx(d) }

@@ -15,7 +15,8 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
 )
 
 // noon is when the tables of these tests are looked at.
@@ -25,16 +26,20 @@ func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 func likeTheManual() statusBoard {
 	b := statusBoard{Servers: []statusServer{
 		{
-			Name: "linear", Account: "work", State: "connected", Tools: 23, LastCall: noon().Add(-2 * time.Minute), ProtocolVersion: "x",
-			Auth: host.AuthStatus{State: host.AuthOK, Expires: noon().Add(52 * time.Minute), CanRefresh: true},
+			Server: status.Server{ServerStatus: host.ServerStatus{
+				Name: "linear", Account: "work", State: "connected", Tools: 23, ProtocolVersion: "x",
+				Auth: host.AuthStatus{State: host.AuthOK, Expires: noon().Add(52 * time.Minute), CanRefresh: true},
+			}, LastCall: noon().Add(-2 * time.Minute)},
 		},
-		{Name: "github", State: "disconnected", Tools: 41, Lazy: true, ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthOK}},
+		{Server: status.Server{ServerStatus: host.ServerStatus{Name: "github", State: "disconnected", Tools: 41, Lazy: true, ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthOK}}}},
 		{
-			Name: "figma", State: "needs_auth", Tools: 12, ProtocolVersion: "x",
-			Auth: host.AuthStatus{State: host.AuthNeedsLogin, Reason: "expired 3 h ago", Command: "usher login figma"},
+			Server: status.Server{ServerStatus: host.ServerStatus{
+				Name: "figma", State: "needs_auth", Tools: 12, ProtocolVersion: "x",
+				Auth: host.AuthStatus{State: host.AuthNeedsLogin, Reason: "expired 3 h ago", Command: "usher login figma"},
+			}},
 		},
-		{Name: "filesystem", State: "connected", Tools: 9, LastCall: noon(), ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthNone}},
-		{Name: "old-thing", State: "ejected", RestartCount: 6, LastCall: noon().Add(-time.Hour), Auth: host.AuthStatus{State: host.AuthNone}},
+		{Server: status.Server{ServerStatus: host.ServerStatus{Name: "filesystem", State: "connected", Tools: 9, ProtocolVersion: "x", Auth: host.AuthStatus{State: host.AuthNone}}, LastCall: noon()}},
+		{Server: status.Server{ServerStatus: host.ServerStatus{Name: "old-thing", State: "ejected", RestartCount: 6, Auth: host.AuthStatus{State: host.AuthNone}}, LastCall: noon().Add(-time.Hour)}},
 	}}
 	cfg := &config.Config{Servers: []config.Server{config.Server{Name: "old-thing"}.WithDefaults()}}
 	for i := range b.Servers {
@@ -98,10 +103,11 @@ old-thing    ejected      –                          –   1 h ago
 // to be read, whatever the names and reasons are.
 func TestStatusTableFits(t *testing.T) {
 	b := statusBoard{Servers: []statusServer{{
-		Name: strings.Repeat("a-very-long-name-", 5), State: "needs_auth", Tools: 12345, ProtocolVersion: "x",
-		LastCall: noon().Add(-59 * time.Minute),
-		Auth:     host.AuthStatus{State: host.AuthNeedsLogin, Reason: strings.Repeat("the server said no and ", 9)},
-		Note:     strings.Repeat("usher login 日本語 ", 20) + "\x1b[2J",
+		Server: status.Server{ServerStatus: host.ServerStatus{
+			Name: strings.Repeat("a-very-long-name-", 5), State: "needs_auth", Tools: 12345, ProtocolVersion: "x",
+			Auth: host.AuthStatus{State: host.AuthNeedsLogin, Reason: strings.Repeat("the server said no and ", 9)},
+		}, LastCall: noon().Add(-59 * time.Minute)},
+		Note: strings.Repeat("usher login 日本語 ", 20) + "\x1b[2J",
 	}}}
 	for _, width := range []int{80, 100, 200} {
 		got := b.Table(look{now: noon(), width: width})
@@ -120,12 +126,12 @@ func TestStatusTableFits(t *testing.T) {
 	}
 }
 
-func served(pid int, servers ...app.ServerReport) app.Report {
-	return app.Report{PID: pid, Started: noon(), Servers: servers}
+func served(pid int, servers ...status.Server) status.Report {
+	return status.Report{PID: pid, Started: noon(), Servers: servers}
 }
 
-func reported(name string, state host.State, change func(*app.ServerReport)) app.ServerReport {
-	r := app.ServerReport{ServerStatus: host.ServerStatus{Name: name, State: state, Circuit: "closed"}}
+func reported(name string, state host.State, change func(*status.Server)) status.Server {
+	r := status.Server{ServerStatus: host.ServerStatus{Name: name, State: state, Circuit: "closed"}}
 	if change != nil {
 		change(&r)
 	}
@@ -138,29 +144,31 @@ func TestMergeBoard(t *testing.T) {
 		{Name: "math", State: host.Disconnected, Tools: 3, ProtocolVersion: "1"},
 		{Name: "only-here", State: host.Disconnected, Lazy: true, Circuit: "closed"},
 	}}
-	busy := func(n int) func(*app.ServerReport) {
-		return func(r *app.ServerReport) {
+	busy := func(n int) func(*status.Server) {
+		return func(r *status.Server) {
 			r.Active, r.InFlight, r.RefCount, r.Tools, r.ProtocolVersion = true, n, n, 19, "2"
 			r.LastCall = noon().Add(time.Duration(n) * time.Second)
 		}
 	}
-	lane := func(r *app.ServerReport) {
+	lane := func(r *status.Server) {
 		r.Lane, r.RestartCount, r.LastError, r.Circuit = "a", 2, "it broke", "open"
 	}
-	b := MergeBoard(remembered, []app.Report{
+	b := MergeBoard(remembered, []status.Report{
 		served(1, reported("math", host.Connected, busy(2)), reported("math", host.Failed, lane)),
 		served(2, reported("math", host.Connected, busy(3)), reported("sick", host.Disconnected, nil)),
-		served(3, reported("math", host.Disconnected, nil), reported("sick", host.Ejected, func(r *app.ServerReport) { r.Ejected = true })),
+		served(3, reported("math", host.Disconnected, nil), reported("sick", host.Ejected, func(r *status.Server) { r.Ejected = true })),
 	})
 	want := []statusServer{
 		{
-			Name: "math", State: "connected", Active: true, InFlight: 5, RefCount: 5, RestartCount: 2, Tools: 19, ProtocolVersion: "2",
-			Circuit: "open", LastError: "it broke", LastCall: noon().Add(3 * time.Second),
+			Server: status.Server{ServerStatus: host.ServerStatus{
+				Name: "math", State: "connected", Active: true, InFlight: 5, RefCount: 5, RestartCount: 2, Tools: 19, ProtocolVersion: "2",
+				Circuit: "open", LastError: "it broke",
+			}, LastCall: noon().Add(3 * time.Second)},
 			Ushers: []statusUsher{{PID: 1, State: "connected"}, {PID: 2, State: "connected"}, {PID: 3, State: "disconnected"}},
 		},
-		{Name: "only-here", State: "disconnected", Lazy: true, Circuit: "closed", Ushers: []statusUsher{}},
+		{Server: status.Server{ServerStatus: host.ServerStatus{Name: "only-here", State: "disconnected", Lazy: true, Circuit: "closed"}}, Ushers: []statusUsher{}},
 		{
-			Name: "sick", State: "ejected", Ejected: true, Circuit: "closed",
+			Server: status.Server{ServerStatus: host.ServerStatus{Name: "sick", State: "ejected", Ejected: true, Circuit: "closed"}},
 			Ushers: []statusUsher{{PID: 2, State: "disconnected"}, {PID: 3, State: "ejected"}},
 		},
 	}
@@ -178,21 +186,21 @@ func TestStatusNotes(t *testing.T) {
 		row  statusServer
 		want string
 	}{
-		{"all well", statusServer{State: "connected"}, ""},
-		{"eager and idle", statusServer{State: "disconnected"}, ""},
-		{"failed", statusServer{State: "failed", LastError: "s: no\nluck"}, "no luck: usher doctor s"},
-		{"open circuit", statusServer{State: "connected", Circuit: "open", ConsecutiveFailures: 5}, "circuit open after 5 failures: usher reload s"},
-		{"busy", statusServer{State: "connected", InFlight: 2}, "2 under way"},
-		{"login without a command", statusServer{State: "needs_auth", Account: "work"}, "usher login s@work"},
-		{"elsewhere", statusServer{State: "connected", Ushers: []statusUsher{{PID: 1, State: "connected"}, {PID: 2, State: "failed"}}}, "failed in pid 2"},
-		{"ejected once", statusServer{State: "ejected", RestartCount: 1, Circuit: "open"}, "1 restart: usher logs s, then usher reload s"},
-		{"budget", statusServer{Name: "s", State: "connected", Tools: 1}, "5 of 7 calls per 1 h"},
+		{"all well", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected"}}}, ""},
+		{"eager and idle", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "disconnected"}}}, ""},
+		{"failed", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "failed", LastError: "s: no\nluck"}}}, "no luck: usher doctor s"},
+		{"open circuit", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected", Circuit: "open", ConsecutiveFailures: 5}}}, "circuit open after 5 failures: usher reload s"},
+		{"busy", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected", InFlight: 2}}}, "2 under way"},
+		{"login without a command", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "needs_auth", Account: "work"}}}, "usher login s@work"},
+		{"elsewhere", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected"}}, Ushers: []statusUsher{{PID: 1, State: "connected"}, {PID: 2, State: "failed"}}}, "failed in pid 2"},
+		{"ejected once", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "ejected", RestartCount: 1, Circuit: "open"}}}, "1 restart: usher logs s, then usher reload s"},
+		{"budget", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{Name: "s", State: "connected", Tools: 1}}}, "5 of 7 calls per 1 h"},
 	}
 	for _, tt := range tests {
 		tt.row.Name = "s"
-		var budgets []app.BudgetReport
+		var budgets []policy.BudgetStatus
 		if tt.name == "budget" {
-			budgets = []app.BudgetReport{{Server: "other", RunLimit: 1}, {Server: "s", Window: time.Hour, WindowUsed: 5, WindowLimit: 7}}
+			budgets = []policy.BudgetStatus{{Server: "other", RunLimit: 1}, {Server: "s", Window: time.Hour, WindowUsed: 5, WindowLimit: 7}}
 		}
 		if got := tt.row.note(config.Server{}, budgets); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -201,9 +209,9 @@ func TestStatusNotes(t *testing.T) {
 }
 
 func TestMergeBudgets(t *testing.T) {
-	got := mergeBudgets(mergeBudgets(nil, []app.BudgetReport{{Run: 2, RunLimit: 9, WindowUsed: 5}, {Server: "a"}}),
-		[]app.BudgetReport{{Run: 3, RunLimit: 9, WindowUsed: 4, Refill: noon()}})
-	want := []app.BudgetReport{{Run: 5, RunLimit: 9, WindowUsed: 5, Refill: noon()}, {Server: "a"}}
+	got := mergeBudgets(mergeBudgets(nil, []policy.BudgetStatus{{Run: 2, RunLimit: 9, WindowUsed: 5}, {Server: "a"}}),
+		[]policy.BudgetStatus{{Run: 3, RunLimit: 9, WindowUsed: 4, Refill: noon()}})
+	want := []policy.BudgetStatus{{Run: 5, RunLimit: 9, WindowUsed: 5, Refill: noon()}, {Server: "a"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -221,7 +229,7 @@ func TestWatchStatus(t *testing.T) {
 			looks := 0
 			err := watchStatus(ctx, f, o, time.Second, func() (statusBoard, error) {
 				looks++
-				b := statusBoard{Servers: []statusServer{{Name: "math", State: "connected"}, {Name: "sick", State: "connecting"}}}
+				b := statusBoard{Servers: []statusServer{{Server: reported("math", "connected", nil)}, {Server: reported("sick", "connecting", nil)}}}
 				if looks == 3 {
 					b.Servers[1].State, b.Servers[1].Note = "failed", "no luck"
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/cli/cmdutil"
+	"github.com/usher-mcp/usher/internal/status"
 )
 
 // watcher shows one board after the other: redrawn in place on a terminal, what
@@ -71,12 +72,12 @@ func (w *watcher) showChanges(b statusBoard, now time.Time) error {
 	here := map[string]bool{}
 	for i := range b.Servers {
 		s := &b.Servers[i]
-		line := strings.TrimRight(fmt.Sprintf("%s  %s  %s", cmdutil.Clean(s.label()), stateText(s.State), cmdutil.Clean(s.Note)), " ")
-		here[s.label()] = true
-		if w.last[s.label()] == line {
+		line := strings.TrimRight(fmt.Sprintf("%s  %s  %s", cmdutil.Clean(s.AccountName()), status.Word(s.State), cmdutil.Clean(s.Note)), " ")
+		here[s.AccountName()] = true
+		if w.last[s.AccountName()] == line {
 			continue
 		}
-		w.last[s.label()] = line
+		w.last[s.AccountName()] = line
 		if _, err := fmt.Fprintln(w.f.IO.Out, now.Format(time.TimeOnly)+"  "+line); err != nil {
 			return err
 		}

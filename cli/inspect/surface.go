@@ -44,7 +44,7 @@ func surfaceExplainRun(ctx context.Context, o *surfaceExplainOptions) error {
 	if err != nil {
 		return err
 	}
-	_, x := h.Surface().Auto()
+	_, x := h.Frontend().Surface().Auto()
 	if o.json {
 		return f.PrintJSON(x)
 	}

@@ -49,7 +49,7 @@ func loginMany(ctx context.Context, f *cmdutil.Factory, o *loginOptions, mode bu
 		}
 		o.accounts = append(o.accounts, slices.DeleteFunc(names, func(n string) bool { return slices.Contains(o.accounts, n) })...)
 	}
-	targets, err := h.LoginTargets(ctx, o.accounts)
+	targets, err := h.Logins().Targets(ctx, o.accounts)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func loginMany(ctx context.Context, f *cmdutil.Factory, o *loginOptions, mode bu
 	show.close()
 	for _, row := range d.Rows() {
 		if row.Phase == bulk.PhaseConnected {
-			_ = h.Relogin(ctx, row.Account) // the next call connects anyway
+			_ = h.Logins().Reconnect(ctx, row.Account) // the next call connects anyway
 		}
 	}
 	return loginSummary(f, d, o, loginNext{})

@@ -130,7 +130,11 @@ func authShowRun(ctx context.Context, o *authOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := h.Auth().Status(ctx, h.Account(text))
+	account, err := h.Logins().Account(text)
+	if err != nil {
+		return err
+	}
+	s, err := h.Auth().Status(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -188,8 +192,11 @@ func authExplainRun(ctx context.Context, o *authOptions) error {
 	if err != nil {
 		return err
 	}
-	account := h.Account(text)
-	srv, err := h.Target(ctx, account)
+	account, err := h.Logins().Account(text)
+	if err != nil {
+		return err
+	}
+	srv, err := h.Logins().Target(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -258,7 +265,7 @@ func authPruneRun(ctx context.Context, o *authOptions) error {
 	if err != nil {
 		return err
 	}
-	removed, err := h.Auth().PruneRemoved(ctx, h.Account("").Principal, func(server string) bool {
+	removed, err := h.Auth().PruneRemoved(ctx, h.Logins().DefaultAccount("").Principal, func(server string) bool {
 		_, configured := h.Config().Server(server)
 		return configured
 	})

@@ -32,7 +32,7 @@ func courierFar(ctx context.Context, f *cmdutil.Factory) error {
 	far := forward.Remote{
 		Hello: forward.Hello{Usher: cmdutil.Version().Number, Host: hostName(), Redirects: courierRedirects(ctx, h)},
 		Begin: func(ctx context.Context, o forward.Order) (*bulk.Driver, []bulk.Target, error) {
-			targets, err := h.LoginTargets(ctx, o.Accounts)
+			targets, err := h.Logins().Targets(ctx, o.Accounts)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -40,7 +40,7 @@ func courierFar(ctx context.Context, f *cmdutil.Factory) error {
 			return bulk.New(engine, &bulk.Options{Bulk: h.Config().Usher.Bulk}), targets, nil
 		},
 		Connected: func(ctx context.Context, account auth.Account) {
-			_ = h.Relogin(ctx, account) // the next call connects anyway
+			_ = h.Logins().Reconnect(ctx, account) // the next call connects anyway
 		},
 	}
 	err = far.Serve(ctx, f.IO.In, f.IO.Out)

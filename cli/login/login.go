@@ -143,8 +143,11 @@ func loginEach(ctx context.Context, f *cmdutil.Factory, o *loginOptions) error {
 	}
 	failed, waiting := 0, 0
 	for _, text := range o.accounts {
-		account := h.Account(text)
-		login, err := loginOne(ctx, f, h, o, account)
+		account, err := h.Logins().Account(text)
+		var login *auth.Login
+		if err == nil {
+			login, err = loginOne(ctx, f, h, o, account)
+		}
 		switch {
 		case err == nil:
 			loginDone(f, login)
@@ -183,7 +186,7 @@ func finishCommand(ctx context.Context, f *cmdutil.Factory, h *app.App, account 
 }
 
 func loginOne(ctx context.Context, f *cmdutil.Factory, h *app.App, o *loginOptions, account auth.Account) (*auth.Login, error) {
-	srv, err := h.Target(ctx, account)
+	srv, err := h.Logins().Target(ctx, account)
 	if err != nil {
 		return nil, err
 	}

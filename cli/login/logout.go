@@ -38,8 +38,11 @@ func logoutRun(ctx context.Context, o *logoutOptions) error {
 		return err
 	}
 	for _, text := range accounts {
-		account := h.Account(text)
-		out, err := h.Logout(ctx, account)
+		account, err := h.Logins().Account(text)
+		if err != nil {
+			return err
+		}
+		out, err := h.Logins().Logout(ctx, account)
 		if err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func callRun(ctx context.Context, o *callOptions) error {
 	if err != nil {
 		return err
 	}
-	h.Ahead(ctx, o.server, o.tool)
+	h.ConnectEarly(ctx, o.server, o.tool)
 	progress := newProgress(f)
 	result, err := h.Call(ctx, o.server, o.tool, arguments, &app.CallOptions{
 		Timeout: o.timeout, OnNotification: progress.hear, Answer: answer(f, o.server),

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/usher-mcp/usher/cli/cmdutil"
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/servercard"
 )
 
 type cardOptions struct {
@@ -79,7 +79,7 @@ func cardRun(ctx context.Context, o *cardOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := h.Card(ctx, server)
+	c, err := h.Catalog().Card(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func cardRun(ctx context.Context, o *cardOptions) error {
 	return nil
 }
 
-func cardShape(c app.ServerCard) cardJSON {
+func cardShape(c servercard.Card) cardJSON {
 	out := cardJSON{
 		Server: c.Server, Source: c.Source, Name: c.Name, Title: c.Title, Version: c.Version, Description: c.Description,
 		WebsiteURL: c.WebsiteURL, Remotes: []cardRemoteJSON{}, Seen: c.Seen, Tools: []cardToolJSON{},
@@ -105,7 +105,7 @@ func cardShape(c app.ServerCard) cardJSON {
 	return out
 }
 
-func showCard(f *cmdutil.Factory, c app.ServerCard) {
+func showCard(f *cmdutil.Factory, c servercard.Card) {
 	line := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(f.IO.Out, "%-12s %s\n", name, cmdutil.FirstLine(text, 500))

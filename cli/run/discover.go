@@ -14,7 +14,7 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/advice"
 )
 
 type discoverOptions struct {
@@ -83,7 +83,7 @@ func discoverRun(ctx context.Context, o *discoverOptions) error {
 	}
 	t := tally{tools: map[string]int{}}
 	wide := nameColumn(h.Config())
-	for row := range h.Discover(asking, names...) {
+	for row := range h.Catalog().Discover(asking, names...) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -139,7 +139,7 @@ func printRow(f *cmdutil.Factory, row host.Row, wide int, asJSON bool) error {
 	if asJSON {
 		out := discovered{Server: name, Tool: row.Tool, Schema: row.Schema, Stale: row.Stale, SchemaChanged: row.SchemaChanged, Blocked: row.Blocked}
 		if row.Err != nil {
-			out.Error = app.Message(row.Err)
+			out.Error = advice.Message(row.Err)
 		}
 		return f.PrintJSONLine(out)
 	}

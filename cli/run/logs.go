@@ -74,7 +74,7 @@ func savedLogs(ctx context.Context, f *cmdutil.Factory, o *logsOptions) error {
 	if err != nil {
 		return err
 	}
-	lines, err := h.Logs(ctx, o.server, false)
+	lines, err := h.Servers().Logs(ctx, o.server, false)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/control"
-	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/status"
 )
 
 // liveLogs shows what running ushers hold of a server, and reports whether there
@@ -143,7 +143,7 @@ func openLogs(ctx context.Context, peers []control.Peer, o *logsOptions) ([]logS
 func (s logStream) read(each func(logLine) error) error {
 	dec := json.NewDecoder(s.body)
 	for {
-		var l app.ServedLog
+		var l status.LogLine
 		err := dec.Decode(&l)
 		if errors.Is(err, io.EOF) {
 			return nil

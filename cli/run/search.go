@@ -50,7 +50,7 @@ func searchRun(ctx context.Context, o *searchOptions) error {
 	if err != nil {
 		return err
 	}
-	known, err := h.Known(ctx)
+	known, err := h.Catalog().Cached(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func foundJSON(found []app.Found) any {
 }
 
 // neverListed names the servers of which no tools are known.
-func neverListed(known []app.KnownServer) []string {
+func neverListed(known []app.CachedServer) []string {
 	var out []string
 	for _, s := range known {
 		if s.At.IsZero() {

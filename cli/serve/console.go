@@ -18,6 +18,7 @@ import (
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/person"
+	"github.com/usher-mcp/usher/internal/status"
 )
 
 type consoleOptions struct {
@@ -54,7 +55,7 @@ func consoleRun(ctx context.Context, o *consoleOptions) error {
 	if err != nil {
 		return err
 	}
-	links := []app.ConsoleLink{}
+	links := []status.ConsoleLink{}
 	for _, p := range peers {
 		link, err := askLink(ctx, f, p)
 		switch {
@@ -83,10 +84,10 @@ func consoleRun(ctx context.Context, o *consoleOptions) error {
 	return nil
 }
 
-func askLink(ctx context.Context, f *cmdutil.Factory, p control.Peer) (app.ConsoleLink, error) {
+func askLink(ctx context.Context, f *cmdutil.Factory, p control.Peer) (status.ConsoleLink, error) {
 	ctx, stop := context.WithTimeout(ctx, cmdutil.AnswerTimeout)
 	defer stop()
-	var link app.ConsoleLink
+	var link status.ConsoleLink
 	resp, err := p.DoWith(ctx, http.MethodPost, "/console", proof(f))
 	if err != nil {
 		return link, err
@@ -116,7 +117,7 @@ func MountConsole(h *app.App, g *gateway.Gateway, addr net.Addr, mux *http.Serve
 	if base == "" {
 		base = "http://" + reachable(addr)
 	}
-	c := h.Console(&console.Options{Base: base, Ours: g.Ours})
+	c := h.Frontend().Console(&console.Options{Base: base, Ours: g.Ours})
 	mux.Handle("/{$}", c)
 	mux.Handle("/console/", c)
 	return c

@@ -33,7 +33,7 @@ func newCmdHold(f *cmdutil.Factory, runF func(context.Context, *holdOptions) err
 // whileSteered lets the usher command see and steer h while run runs. A socket that
 // cannot be made is told; it is no reason not to serve.
 func whileSteered(f *cmdutil.Factory, h *app.App, run func() error) error {
-	socket, err := h.ServeControl()
+	socket, err := h.Frontend().ServeControl()
 	if err != nil {
 		f.Note("usher status, reload, stop and logs cannot reach this usher: %v", err)
 		return run()

@@ -138,7 +138,7 @@ func (m *metrics) watch(h *app.App, g *gateway.Gateway) {
 	gauge("usher_parked_calls", "Calls that wait for an agent's answer.", func() float64 { return float64(g.Stats().Waiting) })
 	gauge("usher_audit_waiting", "Calls that are not in the audit trail yet.", func() float64 { return float64(h.Stats().Audit.Waiting) })
 	gauge("usher_store_up", "Whether the store can be reached.", func() float64 {
-		if h.StoreReport(context.Background()).Away {
+		if h.StoreStatus(context.Background()).Away {
 			return 0
 		}
 		return 1

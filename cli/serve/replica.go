@@ -18,8 +18,8 @@ import (
 // one that others share.
 func newGateway(ctx context.Context, f *cmdutil.Factory, h *app.App, addr net.Addr, who authn.Authenticator) (*gateway.Gateway, error) {
 	peer := h.Config().Usher.Gateway.PeerURL
-	if !h.Shared() && peer == "" {
-		return h.Gateway(who), nil
+	if !h.SharedStore() && peer == "" {
+		return h.Frontend().Gateway(who), nil
 	}
 	if peer == "" {
 		own, err := ownAddress(addr)
@@ -28,7 +28,7 @@ func newGateway(ctx context.Context, f *cmdutil.Factory, h *app.App, addr net.Ad
 		}
 		peer = "http://" + own
 	}
-	g, err := h.Replica(ctx, who, peer)
+	g, err := h.Frontend().Replica(ctx, who, peer)
 	if err == nil {
 		f.Note("one of several: others reach this one at %s", peer)
 	}

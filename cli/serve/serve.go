@@ -15,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/internal/app"
+	"github.com/usher-mcp/usher/internal/logins"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -129,7 +130,7 @@ func serveRun(ctx context.Context, o *serveOptions) error {
 	}
 	var who authn.Authenticator
 	if g.HTTP != "" {
-		if who, err = h.Authenticator(g.Auth, g.PublicURL); err != nil {
+		if who, err = h.Frontend().Authenticator(g.Auth, g.PublicURL); err != nil {
 			return cmdutil.Usagef("usher serve --help", "%v", err)
 		}
 	}
@@ -149,12 +150,12 @@ func serveRun(ctx context.Context, o *serveOptions) error {
 func followFiles(ctx context.Context, f *cmdutil.Factory, h *app.App) (stop func()) {
 	ctx, end := context.WithCancel(ctx)
 	reread := func() {
-		r, err := h.Reread(ctx)
+		r, err := h.ReloadConfig(ctx)
 		rereadSaid(f, r, err)
 	}
 	f.OnHangup.Store(&reread)
 	var wg sync.WaitGroup
-	wg.Go(func() { h.Watch(ctx, func(r app.Reread, err error) { rereadSaid(f, r, err) }) })
+	wg.Go(func() { h.WatchConfig(ctx, func(r app.ConfigChange, err error) { rereadSaid(f, r, err) }) })
 	return func() {
 		f.OnHangup.Store(nil)
 		end()
@@ -163,7 +164,7 @@ func followFiles(ctx context.Context, f *cmdutil.Factory, h *app.App) (stop func
 }
 
 // rereadSaid tells what a new look at the files has changed.
-func rereadSaid(f *cmdutil.Factory, r app.Reread, err error) {
+func rereadSaid(f *cmdutil.Factory, r app.ConfigChange, err error) {
 	if err != nil {
 		f.Report(err)
 		return
@@ -181,7 +182,7 @@ func serveStdio(ctx context.Context, f *cmdutil.Factory, h *app.App, o *serveOpt
 	if err != nil {
 		return err
 	}
-	g := h.Gateway(nil)
+	g := h.Frontend().Gateway(nil)
 	defer g.Close()
 	return g.ServeStdio(ctx, view, f.IO.In, f.IO.Out)
 }
@@ -189,11 +190,11 @@ func serveStdio(ctx context.Context, f *cmdutil.Factory, h *app.App, o *serveOpt
 func chosenView(ctx context.Context, h *app.App, o *serveOptions) (surface.View, error) {
 	switch {
 	case o.only != "":
-		return h.Surface().Server(ctx, surface.Agent{}, o.only)
+		return h.Frontend().Surface().Server(ctx, surface.Agent{}, o.only)
 	case o.profile != "":
-		return h.Surface().Profile(o.profile)
+		return h.Frontend().Surface().Profile(o.profile)
 	}
-	view, _ := h.Surface().Auto()
+	view, _ := h.Frontend().Surface().Auto()
 	return view, nil
 }
 
@@ -249,12 +250,12 @@ func announceConsole(f *cmdutil.Factory, c *console.Console) {
 func GatewayMux(h *app.App, g *gateway.Gateway) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.Handler())
-	mux.HandleFunc(app.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(logins.CallbackPath, func(w http.ResponseWriter, r *http.Request) {
 		if !g.Ours(r) { // Origin says nothing here: a provider's page leads to it
 			http.Error(w, "not served here", http.StatusMisdirectedRequest)
 			return
 		}
-		h.CallbackHandler().ServeHTTP(w, r)
+		h.Frontend().CallbackHandler().ServeHTTP(w, r)
 	})
 	return mux
 }

@@ -54,7 +54,7 @@ func tokenMintRun(ctx context.Context, o *tokenMintOptions) error {
 	if err != nil {
 		return err
 	}
-	text, token, err := h.Tokens().Mint(ctx, o.Mint)
+	text, token, err := h.Frontend().Tokens().Mint(ctx, o.Mint)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func tokenListRun(ctx context.Context, o *tokenListOptions) error {
 	if err != nil {
 		return err
 	}
-	all, err := h.Tokens().List(ctx)
+	all, err := h.Frontend().Tokens().List(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func tokenRevokeRun(ctx context.Context, o *tokenRevokeOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Tokens().Revoke(ctx, o.id); err != nil {
+	if err := h.Frontend().Tokens().Revoke(ctx, o.id); err != nil {
 		return err
 	}
 	o.f.Note("token %s is revoked", o.id)

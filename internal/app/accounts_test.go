@@ -8,7 +8,6 @@ import (
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -36,14 +35,14 @@ func TestLabelsExistOnlyWithALogin(t *testing.T) {
 		t.Errorf("%d connections are kept for invented labels", n-1)
 	}
 	haveLogin(t, h, "local", "math@work")
-	h.accounts.expire("local")
+	h.logins.Accounts().Expire("local")
 	if _, err := h.Tools(t.Context(), "math@work"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.gate.Tools(t.Context(), policy.As("eve"), host.Key{Server: "math", Account: "work"}); !errors.Is(err, host.ErrUnknownServer) {
 		t.Errorf("an account of another principal: %v", err)
 	}
-	if _, err := h.Logout(t.Context(), auth.Account{Server: "math", Label: "work"}); err != nil {
+	if _, err := h.Logins().Logout(t.Context(), auth.Account{Server: "math", Label: "work"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Tools(t.Context(), "math@work"); !errors.Is(err, host.ErrUnknownServer) {
@@ -64,17 +63,5 @@ func TestLabelsExistOnlyWithALogin(t *testing.T) {
 				t.Errorf("the %s record of the account is left", kind)
 			}
 		}
-	}
-}
-
-func TestAccountListsAreBounded(t *testing.T) {
-	h := opened(t, &config.Config{}, "math")
-	for i := range limit.AccountLists + 10 {
-		h.accounts.mu.Lock()
-		h.accounts.list(fmt.Sprint("p", i))
-		h.accounts.mu.Unlock()
-	}
-	if n := len(h.accounts.by); n > limit.AccountLists {
-		t.Errorf("lists of %d principals are kept", n)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/advice"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -62,7 +63,7 @@ func TestUnapprovedProjectServerReachesNothingLocal(t *testing.T) {
 			if _, err := h.Call(t.Context(), srv.Name, "x", nil, nil); !errors.Is(err, host.ErrHeldBack) {
 				t.Errorf("call: %v, want %v", err, host.ErrHeldBack)
 			}
-			l := &logins{h}
+			l := h.logins.ForAgents()
 			if _, err := l.Begin(t.Context(), host.Key{Server: srv.Name}); !errors.Is(err, host.ErrHeldBack) {
 				t.Errorf("login: %v, want %v", err, host.ErrHeldBack)
 			}
@@ -86,14 +87,14 @@ func TestUnapprovedProjectServerIsCheckedWhenDialled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := h.Transport(t.Context(), srv).RoundTrip(req)
+		resp, err := h.TransportFor(t.Context(), srv).RoundTrip(req)
 		if err == nil {
 			_ = resp.Body.Close()
 		}
 		return err
 	}
 	var said *host.Error
-	if err := send(); !errors.Is(err, host.ErrHeldBack) || !errors.As(err, &said) || NextStep(said) != "run: usher approve strange" {
+	if err := send(); !errors.Is(err, host.ErrHeldBack) || !errors.As(err, &said) || advice.NextStep(said) != "run: usher approve strange" {
 		t.Errorf("sent before approval: %v", err)
 	}
 	// The same for what logins fetch: here the definition is not plain, so that it

@@ -19,14 +19,14 @@ func TestDatabaseWriterMintsNoToken(t *testing.T) {
 	dir, opt := home(t, nil)
 	h := open(t, opt)
 	ctx := t.Context()
-	text, token, err := h.Tokens().Mint(ctx, authn.Mint{Name: "narrow", Servers: []string{"one"}})
+	text, token, err := h.Frontend().Tokens().Mint(ctx, authn.Mint{Name: "narrow", Servers: []string{"one"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask := func(h *App, text string) error {
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", nil)
 		r.Header.Set("Authorization", "Bearer "+text)
-		_, err := h.Tokens().Authenticate(ctx, r)
+		_, err := h.Frontend().Tokens().Authenticate(ctx, r)
 		return err
 	}
 	if err := ask(h, text); err != nil {
@@ -61,11 +61,11 @@ func TestDatabaseWriterMintsNoToken(t *testing.T) {
 				t.Errorf("%s process, %s: %v, want 401", who, what, refused)
 			}
 		}
-		if list, err := h.Tokens().List(ctx); err != nil || len(list) != 0 {
+		if list, err := h.Frontend().Tokens().List(ctx); err != nil || len(list) != 0 {
 			t.Errorf("%s process lists %v, %v; want none", who, list, err)
 		}
 	}
-	if err := h.Tokens().Revoke(ctx, "00112233aabbccdd"); err != nil {
+	if err := h.Frontend().Tokens().Revoke(ctx, "00112233aabbccdd"); err != nil {
 		t.Errorf("revoke the forged token: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/policy/pins"
 )
 
 // CallOptions steer one call. The zero value works.
@@ -38,35 +39,24 @@ func (h *App) Call(ctx context.Context, account, tool string, arguments []byte, 
 	if opt != nil {
 		o = *opt
 	}
-	if err := h.broken(k.Server); err != nil {
-		return nil, err
-	}
 	req := policy.Request{Answer: o.Answer, Timeout: o.Timeout}
 	req.Params, req.OnNotification = callParams(tool, arguments, o.OnNotification != nil), o.OnNotification
-	res, err := h.gate.Call(ctx, policy.Call{Request: req, Caller: h.caller(), Key: k, Tool: tool})
+	res, err := h.gate.Call(ctx, policy.Call{Request: req, Caller: h.self, Key: k, Tool: tool})
 	return res.Raw, err
 }
 
-// Ahead says that a tool will be called in a moment. If it may be, the connection is
-// made meanwhile: its server is then started before the budgets are asked, and the call
-// meets with it, or with its failure, as if it had connected itself.
-func (h *App) Ahead(ctx context.Context, account, tool string) {
+// ConnectEarly connects to the server of a tool that will be called in a moment, if
+// policy allows the call. The server then starts before budgets are checked; the call
+// uses the connection, or gets its error, as if it had connected itself.
+func (h *App) ConnectEarly(ctx context.Context, account, tool string) {
 	k, err := h.key(account)
-	if err != nil || h.broken(k.Server) != nil || h.gate.Allowed(ctx, h.caller(), k, tool) != nil {
+	if err != nil || h.gate.Allowed(ctx, h.self, k, tool) != nil {
 		return // as the call will say
 	}
 	// What connecting reads of the store is read before budgets are written to it: at
 	// the same time it would take a second connection, which costs more than all of it.
-	h.recallLogin(ctx, k)
+	h.logins.Load(ctx, k)
 	h.hosted.Ahead(ctx, k)
-}
-
-// broken explains why a configured server cannot be used at all.
-func (h *App) broken(server string) error {
-	if srv, ok := h.Config().Server(server); ok && srv.Problem != nil {
-		return fmt.Errorf("%s cannot be used: %w", server, srv.Problem)
-	}
-	return nil
 }
 
 // callParams makes the params of a call; with progress the server is asked to tell
@@ -100,40 +90,24 @@ func (h *App) Tools(ctx context.Context, account string) (ToolList, error) {
 	if err != nil {
 		return ToolList{}, err
 	}
-	if err := h.broken(k.Server); err != nil {
-		return ToolList{}, err
-	}
-	l, err := h.gate.Tools(ctx, h.caller(), k)
+	l, err := h.gate.Tools(ctx, h.self, k)
 	if err != nil {
 		return ToolList{}, err
 	}
 	return ToolList{Tools: l.Tools, At: l.At, Stale: l.Stale && l.Problem != nil, Problem: l.Problem}, nil
 }
 
-// KnownTools returns the last known tools of a server without a connection.
-func (h *App) KnownTools(ctx context.Context, account string) []Tool {
-	k, err := h.key(account)
-	if err != nil {
-		return nil
-	}
-	l, _, err := h.gate.Known(ctx, h.caller(), k)
-	if err != nil {
-		return nil // a listing for completion and the like: nothing is also an answer
-	}
-	return l.Tools
-}
-
-// Tool returns one tool, from memory where it is known there.
+// Tool returns one tool, from the catalog where it is there.
 func (h *App) Tool(ctx context.Context, account, name string) (Tool, error) {
 	k, err := h.key(account)
 	if err != nil {
 		return Tool{}, err
 	}
-	if err := h.gate.Allowed(ctx, h.caller(), k, name); err != nil {
+	if err := h.gate.Allowed(ctx, h.self, k, name); err != nil {
 		return Tool{}, err // it is not in the list then, and that would be no answer
 	}
 	named := func(t Tool) bool { return t.Name == name }
-	known := h.KnownTools(ctx, account)
+	known := h.Catalog().CachedTools(ctx, account)
 	if i := slices.IndexFunc(known, named); i >= 0 {
 		return known[i], nil
 	}
@@ -169,5 +143,15 @@ func (h *App) Status() host.Status {
 	return st
 }
 
-// CacheStats counts what the cache of results did.
-func (h *App) CacheStats() policy.CacheStats { return h.gate.CacheStats() }
+// Allowed says whether a tool may be used, or with an empty tool whether the server
+// may be.
+func (h *App) Allowed(ctx context.Context, account, tool string) error {
+	k, err := h.key(account)
+	if err != nil {
+		return err
+	}
+	return h.gate.Allowed(ctx, h.self, k, tool)
+}
+
+// Pins is what is pinned for this process's principal.
+func (h *App) Pins() *pins.Store { return h.gate.Pins(h.principal) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/limit"
+	"github.com/usher-mcp/usher/internal/servercard"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -31,17 +31,17 @@ func TestCardFromPath(t *testing.T) {
 	if err := os.WriteFile(path, []byte(aCard), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Card(t.Context(), "notes")
-	if err != nil || c.Name != "com.example/notes" || c.Seen || len(c.Tools) != 2 || c.Tools[0].State != CardAnnounced || c.Tools[1].Name != "drop" {
+	c, err := f.Catalog().Card(t.Context(), "notes")
+	if err != nil || c.Name != "com.example/notes" || c.Seen || len(c.Tools) != 2 || c.Tools[0].State != servercard.Announced || c.Tools[1].Name != "drop" {
 		t.Errorf("%v, %+v", err, c)
 	}
-	if _, known, _ := f.gate.Known(t.Context(), f.caller(), host.Key{Principal: f.principal, Server: "notes"}); known {
+	if _, known, _ := f.gate.Known(t.Context(), f.self, host.Key{Principal: f.principal, Server: "notes"}); known {
 		t.Error("a card became a list of tools")
 	}
-	if _, err := f.Card(t.Context(), "none"); !errors.Is(err, ErrNoCard) {
+	if _, err := f.Catalog().Card(t.Context(), "none"); !errors.Is(err, servercard.ErrNone) {
 		t.Errorf("none: %v", err)
 	}
-	if _, err := f.Card(t.Context(), "dir"); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := f.Catalog().Card(t.Context(), "dir"); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a directory: %v", err)
 	}
 }
@@ -65,7 +65,7 @@ func TestCardFromURL(t *testing.T) {
 		"cloud": {"url": "%[1]s/mcp", "card": "http://169.254.169.254/card"},
 		"down": {"url": "%[1]s/mcp", "card": "http://127.0.0.1:1/card?token=canary"}
 	}}`, srv.URL))
-	c, err := f.Card(t.Context(), "good")
+	c, err := f.Catalog().Card(t.Context(), "good")
 	if err != nil || len(c.Tools) != 3 || strings.Contains(c.Source, "canary") {
 		t.Errorf("%v, %+v", err, c)
 	}
@@ -73,18 +73,9 @@ func TestCardFromURL(t *testing.T) {
 		t.Errorf("credentials were sent: %v", sent)
 	}
 	for name, want := range map[string]string{"moved": "status 302", "cloud": "link-local", "down": "refused"} {
-		if _, err := f.Card(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+		if _, err := f.Catalog().Card(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	// A name that is not the server's own must be public.
-	rt, err := f.cardTransport(t.Context(), config.Server{URL: "https://a.example/mcp"}, mustURL(t, "https://b.example/card"))
-	if err != nil || rt != http.RoundTripper(f.public) {
-		t.Errorf("another host: %v, %T", err, rt)
-	}
-	rt, err = f.cardTransport(t.Context(), config.Server{URL: "https://a.example/mcp"}, mustURL(t, "https://a.example:443/card"))
-	if err != nil || rt != f.plain {
-		t.Errorf("the same host: %v, %T", err, rt)
 	}
 }
 
@@ -98,13 +89,13 @@ func TestCardNeedsApproval(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := openCard(t, cfg, nil)
-	if _, err := h.Card(t.Context(), "a"); !errors.Is(err, host.ErrHeldBack) || asked {
+	if _, err := h.Catalog().Card(t.Context(), "a"); !errors.Is(err, host.ErrHeldBack) || asked {
 		t.Errorf("%v, asked: %v", err, asked)
 	}
 	if err := h.Approvals().Approve(t.Context(), vault.Approval{Digest: cfg.Servers[0].Digest(), Server: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Card(t.Context(), "a"); err == nil || !asked {
+	if _, err := h.Catalog().Card(t.Context(), "a"); err == nil || !asked {
 		t.Errorf("approved: %v, asked: %v", err, asked)
 	}
 }
@@ -118,7 +109,7 @@ func TestCardIsBounded(t *testing.T) {
 		fmt.Fprint(w, `{"name": "x"}`, strings.Repeat(" ", 2*limit.CardBytes))
 		return w.Result(), nil
 	})
-	if _, err := openCard(t, cfg, long).Card(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := openCard(t, cfg, long).Catalog().Card(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("a long card: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -128,22 +119,13 @@ func TestCardIsBounded(t *testing.T) {
 		})
 		h := openCard(t, cfg, slow)
 		begun := time.Now()
-		if _, err := h.Card(t.Context(), "a"); err == nil || time.Since(begun) != limit.CardTime {
+		if _, err := h.Catalog().Card(t.Context(), "a"); err == nil || time.Since(begun) != limit.CardTime {
 			t.Errorf("a slow card: %v after %v", err, time.Since(begun))
 		}
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-func mustURL(t *testing.T, raw string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -4,29 +4,31 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth"
+	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/advice"
+	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy"
-	"github.com/usher-mcp/usher/policy/budget"
 	"github.com/usher-mcp/usher/surface"
 )
 
-// Console shows and steers this host in a browser. From now on the newest calls are
-// remembered. Close it before the Host.
-func (h *App) Console(opt *console.Options) *console.Console {
-	h.called.watched.Store(true)
-	w := &consoleWorld{h: h}
-	h.background.Go(w.watch)
+// Console shows and steers this process in a browser. From now on the newest calls are
+// kept. Close it before the App.
+func (f Frontend) Console(opt *console.Options) *console.Console {
+	f.h.calls.Watch()
+	w := &consoleWorld{h: f.h}
+	f.h.background.Go(w.watch)
 	c := console.New(w, opt)
-	h.shown.Store(c)
+	f.h.console.Store(c)
 	return c
 }
 
@@ -53,8 +55,8 @@ func (w *consoleWorld) watch() {
 		if !ok {
 			continue
 		}
-		k := callerKey(host.Key{Principal: c.Principal, Server: c.Server, Account: c.Account})
-		m := console.Moment{At: c.At, From: stateWords(c.From), To: stateWords(c.To), Reason: c.Reason}
+		k := host.Key{Principal: c.Principal, Server: c.Server, Account: c.Account}.Shared()
+		m := console.Moment{At: c.At, From: host.State(c.From), To: host.State(c.To), Reason: c.Reason}
 		w.mu.Lock()
 		if w.history == nil {
 			w.history = map[host.Key][]console.Moment{}
@@ -73,7 +75,7 @@ func (w *consoleWorld) Servers(ctx context.Context) []console.Server {
 	now := time.Now()
 	rows := map[host.Key]*console.Server{}
 	for _, s := range w.h.Status().Servers {
-		k := callerKey(host.Key{Principal: s.Principal, Server: s.Name, Account: s.Account})
+		k := host.Key{Principal: s.Principal, Server: s.Name, Account: s.Account}.Shared()
 		row := rows[k]
 		if row == nil {
 			row = w.server(ctx, s, k, now)
@@ -82,19 +84,18 @@ func (w *consoleWorld) Servers(ctx context.Context) []console.Server {
 		}
 		// Another lane of the same account.
 		row.InFlight += s.InFlight
-		row.Restarts += s.RestartCount
+		row.RestartCount += s.RestartCount
 		row.LastError = cmp.Or(row.LastError, s.LastError)
-		if row.State == console.StateIdle {
-			row.State = stateWords(string(s.State))
+		if row.State == host.Disconnected {
+			row.State = s.State
 		}
 	}
 	for _, srv := range w.h.Config().Servers {
 		k := host.Key{Principal: w.h.principal, Server: srv.Name}
 		if srv.Problem != nil && rows[k] == nil {
-			rows[k] = &console.Server{
-				Account: srv.Name, Name: srv.Name, State: console.StateBroken, Transport: string(srv.Transport), LastError: srv.Problem.Error(),
-				Next: &console.Step{Text: "Its definition cannot be used.", Command: "usher list " + srv.Name},
-			}
+			rows[k] = &console.Server{Server: status.Server{ServerStatus: host.ServerStatus{
+				Name: srv.Name, State: status.Broken, Transport: string(srv.Transport), LastError: srv.Problem.Error(),
+			}}}
 		}
 	}
 	var out []console.Server
@@ -102,52 +103,21 @@ func (w *consoleWorld) Servers(ctx context.Context) []console.Server {
 		out = append(out, *row)
 	}
 	slices.SortFunc(out, func(a, b console.Server) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Principal, b.Principal))
+		return cmp.Or(cmp.Compare(a.AccountName(), b.AccountName()), cmp.Compare(a.Principal, b.Principal))
 	})
 	return out
 }
 
-// stateWords is the word for a state.
-func stateWords(state string) string {
-	switch host.State(state) {
-	case host.Disconnected:
-		return console.StateIdle
-	case host.NeedsAuth:
-		return console.StateNeedsLogin
-	}
-	return state
-}
-
 func (w *consoleWorld) server(ctx context.Context, s host.ServerStatus, k host.Key, now time.Time) *console.Server {
 	srv, _ := w.h.hosted.Server(s.Name)
+	s.Lane = "" // the row stands for all lanes
 	out := &console.Server{
-		Account: accountName(s.Name, s.Account), Name: s.Name, Principal: s.Principal, State: stateWords(string(s.State)),
-		Transport: s.Transport, Where: whereServer(srv), Version: s.ProtocolVersion, Tools: s.Tools, Stale: s.Stale,
-		InFlight: s.InFlight, Restarts: s.RestartCount, MaxRestarts: srv.Supervision.RestartLimit(), RestartWindow: srv.Supervision.RestartWindow,
-		Circuit: s.Circuit, Failures: s.ConsecutiveFailures, LastError: s.LastError, LastCall: w.h.called.at(k),
+		Server: status.Server{ServerStatus: s, LastCall: w.h.calls.LastCall(k)}, Where: whereServer(srv),
+		MaxRestarts: srv.Supervision.RestartLimit(), RestartWindow: srv.Supervision.RestartWindow,
 	}
-	switch {
-	case s.Auth.NeedsLogin():
-		out.Login = cmp.Or(strings.TrimPrefix(s.Auth.Reason, "a login is needed: "), "needed")
-		if out.State == console.StateIdle {
-			out.State = console.StateNeedsLogin
-		}
-	case s.Auth.State == host.AuthOK:
-		out.Login = "ok"
-	case s.Auth.State == host.AuthPending:
-		out.Login = "waits for your consent"
-	}
-	if out.State == console.StateIdle {
-		switch {
-		case w.h.approved(ctx, srv) != nil:
-			out.State = console.StateHeld
-		case srv.Disabled:
-			out.State = console.StateDisabled
-		}
-	}
-	out.Next = nextStep(out, s)
-	for _, sec := range w.h.called.lastMinute(k, now) {
-		out.Latency = append(out.Latency, console.Second{Calls: int(sec.calls), Failed: int(sec.failed), Worst: sec.worst})
+	out.Settle(srv, func() bool { return w.h.approvals.check(ctx, srv) != nil })
+	for _, sec := range w.h.calls.LastMinute(k, now) {
+		out.Latency = append(out.Latency, console.Second{Calls: sec.Calls, Failed: sec.Failed, Worst: sec.Worst})
 	}
 	w.mu.Lock()
 	out.History = slices.Clone(w.history[k])
@@ -164,27 +134,9 @@ func whereServer(srv config.Server) string {
 	return srv.URL
 }
 
-// nextStep is what to do about a server; nil when nothing has to be.
-func nextStep(s *console.Server, st host.ServerStatus) *console.Step {
-	switch s.State {
-	case console.StateNeedsLogin:
-		return &console.Step{Text: "It wants a login.", Command: cmp.Or(st.Auth.Command, "usher login "+s.Account), Action: console.ActionLogin}
-	case console.StateEjected:
-		return &console.Step{Text: fmt.Sprintf("It was restarted %d times, and is left alone now. Look at its log, mend it, then reload it.", s.Restarts), Command: "usher logs " + s.Account, Action: console.ActionReload}
-	case console.StateFailed:
-		return &console.Step{Text: "The next call tries again. If it goes on:", Command: "usher doctor " + s.Name, Action: console.ActionReload}
-	case console.StateHeld:
-		return &console.Step{Text: "A project's file defines it. Look at what it would run:", Command: "usher approve " + s.Name}
-	}
-	if s.Circuit == "open" {
-		return &console.Step{Text: fmt.Sprintf("It failed %d times in a row, so calls are refused for a while; then one is tried.", s.Failures), Command: "usher doctor " + s.Name, Action: console.ActionReload}
-	}
-	return nil
-}
-
 // Logs are the last lines of standard error.
 func (w *consoleWorld) Logs(account string, lines int) []console.LogLine {
-	k, err := w.h.hostedKey(account)
+	k, err := hostedKey(w.h, account)
 	if err != nil {
 		return nil
 	}
@@ -201,7 +153,7 @@ func (w *consoleWorld) Logs(account string, lines int) []console.LogLine {
 
 // Tools are the last known tools.
 func (w *consoleWorld) Tools(ctx context.Context) ([]console.Tool, error) {
-	known, err := w.h.Known(ctx)
+	known, err := w.h.Catalog().Cached(ctx)
 	var out []console.Tool
 	for _, s := range known {
 		for _, t := range s.Tools {
@@ -228,10 +180,10 @@ func (w *consoleWorld) Call(ctx context.Context, account, tool string, arguments
 // Explain says what an error means. What policy says has its own hint.
 func (w *consoleWorld) Explain(err error) surface.Problem {
 	p := policy.Explain(err)
-	p.Text = Message(err)
+	p.Text = advice.Message(err)
 	var failed *host.Error
-	if p.Next = Advice(err); errors.As(err, &failed) {
-		p.Next = NextStep(failed)
+	if p.Next = advice.Next(err); errors.As(err, &failed) {
+		p.Next = advice.NextStep(failed)
 	}
 	if errors.Is(err, context.Canceled) {
 		p.Text = "cancelled"
@@ -241,59 +193,59 @@ func (w *consoleWorld) Explain(err error) surface.Problem {
 
 // Calls are those that ended last.
 func (w *consoleWorld) Calls() []console.Call {
-	recent := w.h.called.recent()
+	recent := w.h.calls.Recent()
 	out := make([]console.Call, len(recent))
 	for i, c := range recent {
 		out[i] = console.Call{
-			Number: c.number, Account: accountName(c.key.Server, c.key.Account), Tool: c.tool, Outcome: c.outcome,
-			Failed: c.problem != "" || c.outcome == policy.OutcomeToolError, Began: c.began, Took: c.took, Bytes: c.bytes,
-			Problem: c.problem, Arguments: string(c.shape),
+			Number: c.Number, Account: c.Key.Name(), Tool: c.Tool, Outcome: c.Outcome,
+			Failed: c.Problem != "" || c.Outcome == policy.OutcomeToolError, Began: c.Began, Took: c.Took, Bytes: c.Bytes,
+			Problem: c.Problem, Arguments: string(c.Shape),
 		}
-		if c.key.Principal != w.h.principal {
-			out[i].Principal = c.key.Principal
+		if c.Key.Principal != w.h.principal {
+			out[i].Principal = c.Key.Principal
 		}
 	}
 	return out
 }
 
 // Budgets are those with a limit.
-func (w *consoleWorld) Budgets() []console.Budget {
-	var out []console.Budget
-	for _, b := range w.h.BudgetReports() {
-		if b.RunLimit > 0 {
-			out = append(out, console.Budget{Server: b.Server, Used: b.Run, Limit: b.RunLimit, Per: "run"})
-		}
-		if b.WindowLimit > 0 {
-			out = append(out, console.Budget{Server: b.Server, Used: b.WindowUsed, Limit: b.WindowLimit, Per: budget.Short(b.Window), Refill: b.Refill})
-		}
-	}
-	return out
-}
+func (w *consoleWorld) Budgets() []policy.BudgetStatus { return limitedBudgets(w.h.gate) }
 
-// Reload lets a server begin anew.
+// Reload restarts a server.
 func (w *consoleWorld) Reload(ctx context.Context, server string) error {
-	return w.h.Reload(ctx, server)
+	return w.h.Servers().Reload(ctx, server)
 }
 
 // Stop ends the connections of a server.
-func (w *consoleWorld) Stop(server string) error { return w.h.Stop(server) }
+func (w *consoleWorld) Stop(server string) error { return w.h.Servers().Stop(server) }
 
 // Accounts are the logins of this principal.
-func (w *consoleWorld) Accounts(ctx context.Context) ([]console.Account, error) {
-	list, err := w.h.engine.Accounts(ctx, w.h.principal)
-	var out []console.Account
-	for _, a := range list {
-		out = append(out, console.Account{
-			Account: a.Account.String(), State: string(a.State), Reason: a.Reason, Issuer: a.Issuer, Scopes: a.Scopes,
-			Obtained: a.Obtained, Expires: a.Expires, CanRefresh: a.CanRefresh, Trouble: a.Trouble,
-		})
-	}
-	return out, err
+func (w *consoleWorld) Accounts(ctx context.Context) ([]auth.Status, error) {
+	return w.h.engine.Accounts(ctx, w.h.principal)
 }
 
-// Logout ends a login; whoever is connected with it has to log in again.
+// Logout ends a login; clients that are connected with it have to log in again.
 func (w *consoleWorld) Logout(ctx context.Context, account string) error {
-	a := w.h.Account(account)
-	_, err := w.h.Logout(ctx, a)
+	a, err := w.h.logins.Account(account)
+	if err == nil {
+		_, err = w.h.logins.Logout(ctx, a)
+	}
 	return err
+}
+
+// Logins says how the logins stand that were begun.
+func (w *consoleWorld) Logins() console.LoginDriver {
+	if d := w.h.logins.Running(); d != nil {
+		return d
+	}
+	return nil
+}
+
+// Login begins the login of one account, or of all servers that have none, and
+// returns at once.
+func (w *consoleWorld) Login(account string) error {
+	if account == "" {
+		return w.h.logins.Start(nil, bulk.ModeMissing)
+	}
+	return w.h.logins.Start([]string{account}, bulk.ModeAll)
 }

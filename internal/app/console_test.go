@@ -13,11 +13,14 @@ import (
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/status"
 )
+
+func advice(s console.Server) []status.Advice { return status.Advise(&s.Server, s.RestartWindow) }
 
 // worldOf is what a console would show of a host.
 func worldOf(h *App) *consoleWorld {
-	h.called.watched.Store(true)
+	h.calls.Watch()
 	w := &consoleWorld{h: h}
 	h.background.Go(w.watch)
 	return w
@@ -26,7 +29,7 @@ func worldOf(h *App) *consoleWorld {
 func rowOf(t *testing.T, w *consoleWorld, name string) console.Server {
 	t.Helper()
 	for _, s := range w.Servers(t.Context()) {
-		if s.Account == name {
+		if s.AccountName() == name {
 			return s
 		}
 	}
@@ -44,10 +47,10 @@ func TestConsoleWorld(t *testing.T) {
 	cfg.Usher.Budgets.Total.Run = 10
 	h := opened(t, cfg, "math")
 	w := worldOf(h)
-	if s := rowOf(t, w, "math"); s.State != console.StateIdle || s.Next != nil || s.Transport != "http" {
+	if s := rowOf(t, w, "math"); s.State != host.Disconnected || advice(s) != nil || s.Transport != "http" {
 		t.Errorf("before: %+v", s)
 	}
-	if s := rowOf(t, w, "broken"); s.State != console.StateBroken || s.Next == nil || s.Next.Command != "usher list broken" {
+	if s := rowOf(t, w, "broken"); s.State != status.Broken || advice(s) == nil || advice(s)[0].Commands[0] != "usher list broken" {
 		t.Errorf("broken: %+v", s)
 	}
 	if _, err := w.Call(t.Context(), "math", "add", []byte(`{"a":1,"b":2}`)); err != nil {
@@ -61,24 +64,24 @@ func TestConsoleWorld(t *testing.T) {
 		t.Errorf("%v is explained as %+v", err, p)
 	}
 	s := rowOf(t, w, "math")
-	if s.State != console.StateConnected || s.LastCall.IsZero() || s.Tools == 0 || len(s.Latency) != recentWindow {
+	if s.State != host.Connected || s.LastCall.IsZero() || s.Tools == 0 || len(s.Latency) != 60 {
 		t.Errorf("after: %+v", s)
 	}
-	if s := rowOf(t, w, "away"); s.State != console.StateFailed || s.Next == nil || s.Next.Action != console.ActionReload || !strings.Contains(s.LastError, "refused") {
+	if s := rowOf(t, w, "away"); s.State != host.Failed || advice(s) == nil || advice(s)[0].Action != status.ActionReload || !strings.Contains(s.LastError, "refused") {
 		t.Errorf("away: %+v", s)
 	}
 	calls := w.Calls()
 	if len(calls) != 3 || calls[0].Account != "away" || !calls[0].Failed || calls[1].Outcome != "tool_error" || calls[1].Arguments != "message: string(6)" || calls[2].Outcome != "ok" {
 		t.Errorf("calls %+v", calls)
 	}
-	if b := w.Budgets(); len(b) != 1 || b[0].Used != 3 || b[0].Limit != 10 || b[0].Per != "run" {
+	if b := w.Budgets(); len(b) != 1 || b[0].Run != 3 || b[0].RunLimit != 10 {
 		t.Errorf("budgets %+v", b)
 	}
 	tools, err := w.Tools(t.Context())
 	if err != nil || len(tools) == 0 || tools[0].Account != "math" {
 		t.Errorf("%d tools, %v", len(tools), err)
 	}
-	if err := w.Reload(t.Context(), "away"); err != nil || rowOf(t, w, "away").Next != nil {
+	if err := w.Reload(t.Context(), "away"); err != nil || advice(rowOf(t, w, "away")) != nil {
 		t.Errorf("reloaded: %v", err)
 	}
 }
@@ -94,7 +97,7 @@ func TestConsolePins(t *testing.T) {
 	if _, err := w.Call(t.Context(), "math", "mutate", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Reload(t.Context(), "math"); err != nil {
+	if err := h.Servers().Reload(t.Context(), "math"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Call(t.Context(), "math", "echo", nil); err == nil || w.Explain(err).Next != "usher pins diff math/echo" {
@@ -149,7 +152,7 @@ func TestConsoleConnects(t *testing.T) {
 		t.Error("logins before the first")
 	}
 	_ = w.List(t.Context(), "notes") // it fails, and that is how one learns
-	if s := rowOf(t, w, "notes"); s.State != console.StateNeedsLogin || s.Next == nil || s.Next.Action != console.ActionLogin {
+	if s := rowOf(t, w, "notes"); s.State != host.NeedsAuth || advice(s) == nil || advice(s)[0].Action != status.ActionLogin {
 		t.Errorf("before: %+v", s)
 	}
 	if err := w.Login("nobody"); err == nil {
@@ -217,7 +220,7 @@ func TestConsoleHistory(t *testing.T) {
 		if err := w.List(t.Context(), "math"); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Reload(context.Background(), "math"); err != nil {
+		if err := h.Servers().Reload(context.Background(), "math"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -225,7 +228,7 @@ func TestConsoleHistory(t *testing.T) {
 	h.background.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	list := w.history[callerKey(host.Key{Server: "math"})]
+	list := w.history[host.Key{Server: "math"}.Shared()]
 	if len(list) > maxMoments || len(list) < 3 {
 		t.Errorf("%d moments", len(list))
 	}

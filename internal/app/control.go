@@ -10,76 +10,46 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/usher-mcp/usher/auth/bulk"
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/host"
+	"github.com/usher-mcp/usher/internal/advice"
 	"github.com/usher-mcp/usher/internal/person"
+	"github.com/usher-mcp/usher/internal/status"
 )
 
-// Report is what a running usher says of itself on its control socket.
-type Report struct {
-	PID     int            `json:"pid"`
-	Started time.Time      `json:"started"`
-	Servers []ServerReport `json:"servers"`
-	Budgets []BudgetReport `json:"budgets"`
-	Store   StoreReport    `json:"store"`
-}
-
-// ServerReport is the state of one connection, and when it was last used for a
-// call.
-type ServerReport struct {
-	host.ServerStatus
-	LastCall time.Time `json:"last_call,omitzero"`
-}
-
-// BudgetReport is how far a budget is used up; limits of 0 mean none.
-type BudgetReport struct {
-	Server      string        `json:"server"` // empty: all servers together
-	Run         int64         `json:"run"`    // calls in this run
-	RunLimit    int64         `json:"run_limit,omitempty"`
-	Window      time.Duration `json:"window_ns,omitempty"`
-	WindowUsed  int64         `json:"window_used"`
-	WindowLimit int64         `json:"window_limit,omitempty"`
-	Refill      time.Time     `json:"refill,omitzero"`
-}
-
-// ServedLog is a line of a server's standard error as the control socket sends it.
-// It is foreign text, see [host.LogLine].
-type ServedLog struct {
-	Time time.Time `json:"time"`
-	Text string    `json:"text"`
-}
-
-// ServeControl lets the usher command of the same user see and steer this host,
+// ServeControl lets the usher command of the same user see and steer this process,
 // until the result is closed:
 //
-//	GET  /status                             a [Report]
-//	POST /reload?server=NAME                 as Reload, after Reread
-//	POST /reread                             as [App.Reread]; the answer is its outcome
-//	POST /stop?server=NAME                   as Stop
-//	GET  /logs?server=NAME&follow=1&lines=N  [ServedLog] values, one a line
+//	GET  /status                             a [status.Report]
+//	POST /reload?server=NAME                 as [Servers.Reload], after ReloadConfig
+//	POST /reread                             as [App.ReloadConfig]; the answer is its outcome
+//	POST /stop?server=NAME                   as [Servers.Stop]
+//	GET  /logs?server=NAME&follow=1&lines=N  [status.LogLine] values, one a line
 //	POST /login?mode=MODE&server=NAME        begins logins and tells of them, as usher login --json;
 //	                                         mode is all, missing (default) or expired
 //	POST /login/answers                      the lines of [bulk.Input]; the answer has a reply to each
-//	POST /console                            a [ConsoleLink]; needs a person's proof
+//	POST /console                            a [status.ConsoleLink]; needs a person's proof
 //
-// Close it before the Host.
-func (h *App) ServeControl() (io.Closer, error) {
-	s, err := control.Serve(h.dirs.Run, h.controlHandler())
+// Close it before the App.
+func (f Frontend) ServeControl() (io.Closer, error) {
+	s, err := control.Serve(f.h.dirs.Run, (&controlServer{f.h}).handler())
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (h *App) controlHandler() http.Handler {
+// controlServer answers the usher command of the same user.
+type controlServer struct{ h *App }
+
+func (c *controlServer) handler() http.Handler {
 	mux := http.NewServeMux()
-	for _, v := range h.controlVerbs() {
+	for _, v := range c.verbs() {
 		serve := v.serve
 		if v.effect != verbNeutral {
-			serve = h.onlyForPerson(serve)
+			serve = c.onlyForPerson(serve)
 		}
 		mux.HandleFunc(v.pattern, serve)
 	}
@@ -101,38 +71,38 @@ type controlVerb struct {
 	serve   http.HandlerFunc
 }
 
-func (h *App) controlVerbs() []controlVerb {
-	reload := func(r *http.Request, name string) error { return h.Reload(r.Context(), name) }
-	stop := func(_ *http.Request, name string) error { return h.Stop(name) }
+func (c *controlServer) verbs() []controlVerb {
+	reload := func(r *http.Request, name string) error { return c.h.Servers().Reload(r.Context(), name) }
+	stop := func(_ *http.Request, name string) error { return c.h.Servers().Stop(name) }
 	return []controlVerb{
-		{"GET /status", verbNeutral, h.serveStatus},
-		{"POST /reload", verbNeutral, h.steerAfterReread(reload)},
-		{"POST /reread", verbNeutral, h.serveReread},
-		{"POST /stop", verbNeutral, h.steer(stop)},
-		{"GET /logs", verbNeutral, h.serveLogs},
-		{"POST /login", verbNeutral, h.serveLogins}, // a person agrees to it at the provider
-		{"POST /login/answers", verbNeutral, func(w http.ResponseWriter, r *http.Request) { h.loginDriver().ServeInput(w, r) }},
-		{"POST /console", verbLoosens, h.serveLink}, // pins can be accepted there
+		{"GET /status", verbNeutral, c.serveStatus},
+		{"POST /reload", verbNeutral, c.steerAfterReload(reload)},
+		{"POST /reread", verbNeutral, c.serveReloadConfig},
+		{"POST /stop", verbNeutral, c.steer(stop)},
+		{"GET /logs", verbNeutral, c.serveLogs},
+		{"POST /login", verbNeutral, c.serveLogins}, // a person agrees to it at the provider
+		{"POST /login/answers", verbNeutral, func(w http.ResponseWriter, r *http.Request) { c.h.logins.Driver().ServeInput(w, r) }},
+		{"POST /console", verbLoosens, c.serveLink}, // pins can be accepted there
 	}
 }
 
 // serveLogins begins logins and tells of all that were begun here, until they have ended.
-func (h *App) serveLogins(w http.ResponseWriter, r *http.Request) {
+func (c *controlServer) serveLogins(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	mode := bulk.Mode(cmp.Or(q.Get("mode"), string(bulk.ModeMissing)))
-	if err := h.beginLogins(q["server"], mode); err != nil {
+	if err := c.h.logins.Start(q["server"], mode); err != nil {
 		refuse(w, err)
 		return
 	}
-	h.loginDriver().ServeEvents(w, r)
+	c.h.logins.Driver().ServeEvents(w, r)
 }
 
 // onlyForPerson refuses a request behind which no person stands.
-func (h *App) onlyForPerson(serve http.HandlerFunc) http.HandlerFunc {
+func (c *controlServer) onlyForPerson(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		peer := person.Peer{
 			PID: control.PeerPID(r), Terminal: r.Header.Get(control.TerminalHeader) == "1",
-			Token: r.Header.Get(control.TokenHeader), Dir: h.dirs.Config,
+			Token: r.Header.Get(control.TokenHeader), Dir: c.h.dirs.Config,
 		}
 		if err := peer.Check(); err != nil {
 			control.Forbid(w, err)
@@ -142,61 +112,31 @@ func (h *App) onlyForPerson(serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func (h *App) serveStatus(w http.ResponseWriter, r *http.Request) {
-	out := h.Report()
-	out.Store = h.StoreReport(r.Context())
+func (c *controlServer) serveStatus(w http.ResponseWriter, r *http.Request) {
+	out := c.h.Servers().Report()
+	out.Store = c.h.StoreStatus(r.Context())
 	answerJSON(w, out)
 }
 
-// ConsoleLink opens the console of a running usher, once.
-type ConsoleLink struct {
-	PID  int    `json:"pid"`
-	Link string `json:"link"`
-}
-
-func (h *App) serveLink(w http.ResponseWriter, _ *http.Request) {
-	c := h.shown.Load()
-	if c == nil {
+func (c *controlServer) serveLink(w http.ResponseWriter, _ *http.Request) {
+	web := c.h.console.Load()
+	if web == nil {
 		control.Refuse(w, ErrNoConsole, true)
 		return
 	}
-	answerJSON(w, ConsoleLink{os.Getpid(), c.Link()})
+	answerJSON(w, status.ConsoleLink{PID: os.Getpid(), Link: web.Link()})
 }
 
 func answerJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // whoever asked has left
-}
-
-// Report says how this host is, as its control socket does.
-func (h *App) Report() Report {
-	out := Report{PID: os.Getpid(), Started: h.started, Servers: []ServerReport{}, Budgets: h.BudgetReports()}
-	for _, s := range h.Status().Servers {
-		k := host.Key{Principal: s.Principal, Server: s.Name, Account: s.Account}
-		out.Servers = append(out.Servers, ServerReport{s, h.called.at(k)})
-	}
-	return out
-}
-
-// BudgetReports says how far the budgets that have a limit are used up.
-func (h *App) BudgetReports() []BudgetReport {
-	out := []BudgetReport{}
-	for _, b := range h.gate.Budgets() {
-		if b.RunLimit > 0 || b.WindowLimit > 0 {
-			out = append(out, BudgetReport{b.Server, b.Run, b.RunLimit, b.Window, b.WindowUsed, b.WindowLimit, b.Refill})
-		}
-	}
-	return out
+	_ = json.NewEncoder(w).Encode(v) // the client has left
 }
 
 // steer makes a handler of an operation on one server. An account stands for its
 // server: what is ended and forgotten belongs to all accounts.
-func (h *App) steer(do func(r *http.Request, name string) error) http.HandlerFunc {
+func (c *controlServer) steer(do func(r *http.Request, name string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		k, err := h.key(r.FormValue("server"))
-		if err == nil {
-			err = h.broken(k.Server)
-		}
+		k, err := c.h.key(r.FormValue("server"))
 		if err == nil {
 			err = do(r, k.Server)
 		}
@@ -208,18 +148,18 @@ func (h *App) steer(do func(r *http.Request, name string) error) http.HandlerFun
 	}
 }
 
-// steerAfterReread is steer for an operation that may be about a server of which
-// this host has not heard yet.
-func (h *App) steerAfterReread(do func(r *http.Request, name string) error) http.HandlerFunc {
-	steer := h.steer(do)
+// steerAfterReload is steer for an operation that may be about a server of which
+// this process has not heard yet.
+func (c *controlServer) steerAfterReload(do func(r *http.Request, name string) error) http.HandlerFunc {
+	steer := c.steer(do)
 	return func(w http.ResponseWriter, r *http.Request) {
-		_, _ = h.Reread(h.life) // a file with a mistake is no reason not to do it
+		_, _ = c.h.ReloadConfig(c.h.life) // a file with a mistake is no reason not to do it
 		steer(w, r)
 	}
 }
 
-func (h *App) serveReread(w http.ResponseWriter, _ *http.Request) {
-	got, err := h.Reread(h.life)
+func (c *controlServer) serveReloadConfig(w http.ResponseWriter, _ *http.Request) {
+	got, err := c.h.ReloadConfig(c.h.life)
 	if err != nil {
 		control.Refuse(w, err, false)
 		return
@@ -228,15 +168,15 @@ func (h *App) serveReread(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveLogs sends the lines this process holds, not those an earlier one kept.
-func (h *App) serveLogs(w http.ResponseWriter, r *http.Request) {
-	k, err := h.hostedKey(r.FormValue("server"))
+func (c *controlServer) serveLogs(w http.ResponseWriter, r *http.Request) {
+	k, err := hostedKey(c.h, r.FormValue("server"))
 	if err != nil {
 		refuse(w, err)
 		return
 	}
 	tail, _ := strconv.ParseUint(r.FormValue("lines"), 10, 64) // anything else means all
 	var last uint64
-	held, err := h.hosted.Logs(r.Context(), k, false)
+	held, err := c.h.hosted.Logs(r.Context(), k, false)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -247,7 +187,7 @@ func (h *App) serveLogs(w http.ResponseWriter, r *http.Request) {
 	lines := held
 	follow := r.FormValue("follow") != ""
 	if follow {
-		if lines, err = h.hosted.Logs(r.Context(), k, true); err != nil {
+		if lines, err = c.h.hosted.Logs(r.Context(), k, true); err != nil {
 			control.Refuse(w, err, false)
 			return
 		}
@@ -255,13 +195,13 @@ func (h *App) serveLogs(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w).Flush
-	_ = flush() // whoever follows learns that it is connected
+	_ = flush() // a client that follows learns that it is connected
 	enc := json.NewEncoder(w)
 	for l := range lines {
 		if tail > 0 && l.Seq+tail <= last {
 			continue
 		}
-		if enc.Encode(ServedLog{l.Time, l.Text}) != nil {
+		if enc.Encode(status.LogLine{Time: l.Time, Text: l.Text}) != nil {
 			return
 		}
 		if follow && flush() != nil {
@@ -270,14 +210,11 @@ func (h *App) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hostedKey is key for something that is only looked at: a label that nobody uses
-// here is unknown, and does not become known by asking.
-func (h *App) hostedKey(account string) (host.Key, error) {
+// hostedKey is App.key for requests that only look: a label that is not in use here is
+// unknown, and does not become known by asking.
+func hostedKey(h *App, account string) (host.Key, error) {
 	k, err := h.key(account)
 	if err != nil {
-		return k, err
-	}
-	if err := h.broken(k.Server); err != nil {
 		return k, err
 	}
 	if k.Account == "" {
@@ -291,5 +228,5 @@ func (h *App) hostedKey(account string) (host.Key, error) {
 
 // refuse answers with what a person is told.
 func refuse(w http.ResponseWriter, err error) {
-	control.Refuse(w, errors.New(Message(err)), errors.Is(err, host.ErrUnknownServer))
+	control.Refuse(w, errors.New(advice.Message(err)), errors.Is(err, host.ErrUnknownServer))
 }

@@ -23,7 +23,7 @@ func TestControlLogin(t *testing.T) {
 	t.Cleanup(stop)
 	cfg := &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{protected(t, "notes", as)}}
 	h := opened(t, cfg)
-	socket := httptest.NewServer(h.controlHandler())
+	socket := httptest.NewServer((&controlServer{h}).handler())
 	t.Cleanup(socket.Close)
 	resp, err := http.Post(socket.URL+"/login?server=notes&mode=all", "", nil)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 // loosens a guard is refused there without a person's proof.
 func TestControlNeedsAPerson(t *testing.T) {
 	h := opened(t, &config.Config{}, "math")
-	c := h.Console(&console.Options{Base: "http://127.0.0.1:1"})
+	c := h.Frontend().Console(&console.Options{Base: "http://127.0.0.1:1"})
 	t.Cleanup(c.Close)
 	peer, _ := steered(t, h)
-	token, err := person.NewToken(h.Dirs().Config)
+	token, err := person.NewToken(h.dirs.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	loosening := 0
-	for _, v := range h.controlVerbs() {
+	for _, v := range (&controlServer{h}).verbs() {
 		if v.effect != verbNeutral && v.effect != verbLoosens {
 			t.Errorf("%s: say whether it loosens a guard", v.pattern)
 		}

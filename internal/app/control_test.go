@@ -17,6 +17,8 @@ import (
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -60,12 +62,12 @@ func openedOn(t *testing.T, store vault.Store, cfg *config.Config, servers ...st
 // steered serves the control socket of h and returns how others see it.
 func steered(t *testing.T, h *App) (control.Peer, io.Closer) {
 	t.Helper()
-	c, err := h.ServeControl()
+	c, err := h.Frontend().ServeControl()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	peers, err := control.Peers(t.Context(), h.Dirs().Run)
+	peers, err := control.Peers(t.Context(), h.dirs.Run)
 	if err != nil || len(peers) != 1 || peers[0].PID != os.Getpid() {
 		t.Fatalf("peers %v, %v; want this process", peers, err)
 	}
@@ -86,13 +88,13 @@ func ask(t *testing.T, p control.Peer, method, path string) (string, error) {
 	return string(body), nil
 }
 
-func reportOf(t *testing.T, p control.Peer) Report {
+func reportOf(t *testing.T, p control.Peer) status.Report {
 	t.Helper()
 	body, err := ask(t, p, http.MethodGet, "/status")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r Report
+	var r status.Report
 	if err := json.Unmarshal([]byte(body), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,7 @@ func TestControlReportsAndSteers(t *testing.T) {
 	if diff := cmp.Diff(map[string]host.State{"idle": host.Disconnected, "math": host.Connected}, states); diff != "" {
 		t.Errorf("states (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]BudgetReport{{Server: "math", Run: 1, RunLimit: 10}}, r.Budgets); diff != "" {
+	if diff := cmp.Diff([]policy.BudgetStatus{{Server: "math", Run: 1, RunLimit: 10}}, r.Budgets); diff != "" {
 		t.Errorf("budgets (-want +got)\n%s", diff)
 	}
 	for _, path := range []string{"/reload?server=math", "/stop?server=math@work"} {
@@ -170,12 +172,12 @@ func TestControlRefuses(t *testing.T) {
 func TestControlLogs(t *testing.T) {
 	h := opened(t, &config.Config{}, "math")
 	peer, served := steered(t, h)
-	ring := h.rings.of(host.Key{Server: "math"})
+	ring := h.logs.Of(host.Key{Server: "math"})
 	_, _ = io.WriteString(ring, "one\ntwo\nthree\n")
 
 	texts := func(body string) (out []string) {
 		for line := range strings.Lines(body) {
-			var l ServedLog
+			var l status.LogLine
 			if err := json.Unmarshal([]byte(line), &l); err != nil || l.Time.IsZero() {
 				t.Errorf("line %q: %v", line, err)
 			}

@@ -33,11 +33,11 @@ func TestRowsMarkChangedTools(t *testing.T) {
 		t.Fatal("no echo")
 	}
 	changed := startedAs(t, &fake.Options{Name: "math", Switches: []string{"schema-change=1"}})
-	if err := h.Spawn(t.Context(), changed, &host.SpawnOptions{Replace: true}); err != nil {
+	if err := h.Servers().Spawn(t.Context(), changed, &host.SpawnOptions{Replace: true}); err != nil {
 		t.Fatal(err)
 	}
 	rows := map[string]int{}
-	for row := range h.Discover(t.Context()) {
+	for row := range h.Catalog().Discover(t.Context()) {
 		if row.Err != nil {
 			t.Fatal(row.Err)
 		}
@@ -80,7 +80,7 @@ func TestCacheIsCountedAndTraced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := h.CacheStats(); got.Misses != 1 || got.Hits != 2 {
+	if got := h.Stats().Cache; got.Misses != 1 || got.Hits != 2 {
 		t.Errorf("%+v", got)
 	}
 	hits := 0

@@ -10,6 +10,7 @@ import (
 	"github.com/usher-mcp/usher/gateway/authn"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
+	"github.com/usher-mcp/usher/internal/logins"
 )
 
 // A gateway for several principals does not start while a login may make it ask any
@@ -46,12 +47,12 @@ func TestGatewayNeedsDiscoveryHosts(t *testing.T) {
 			}
 			h, _ := agentHost(t, cfg, nil)
 			if tt.other {
-				if _, _, err := h.Tokens().Mint(t.Context(), authn.Mint{Principal: "eve"}); err != nil {
+				if _, _, err := h.Frontend().Tokens().Mint(t.Context(), authn.Mint{Principal: "eve"}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			_, err := h.Authenticator(config.GatewayAuth{Mode: tt.mode, Issuer: "https://id.example.com"}, "https://usher.example.com")
-			var d *DiscoveryError
+			_, err := h.Frontend().Authenticator(config.GatewayAuth{Mode: tt.mode, Issuer: "https://id.example.com"}, "https://usher.example.com")
+			var d *logins.DiscoveryError
 			if errors.As(err, &d) != tt.refused || !tt.refused && err != nil {
 				t.Fatalf("%v, want it refused: %v", err, tt.refused)
 			}
@@ -86,10 +87,10 @@ func TestDiscoveryHostsAreKept(t *testing.T) {
 		cfg := &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{protectedByName(t, "notes", as)}}
 		cfg.Usher.Gateway.Auth.Mode, cfg.Usher.Gateway.DiscoveryHosts = "token", hosts
 		h, _ := agentHost(t, cfg, nil)
-		_, err := (&logins{h}).Begin(t.Context(), host.Key{Principal: principal, Server: "notes"})
+		_, err := h.logins.ForAgents().Begin(t.Context(), host.Key{Principal: principal, Server: "notes"})
 		return err
 	}
-	var d *DiscoveryError
+	var d *logins.DiscoveryError
 	if err := begin("eve"); !errors.As(err, &d) {
 		t.Errorf("another principal: %v", err)
 	}

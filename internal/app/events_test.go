@@ -21,7 +21,7 @@ func TestPublicEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, srv := range []config.Server{started(t, "math"), startedAs(t, &fake.Options{Name: "math", Switches: []string{"schema-change=1"}})} {
-		if err := h.Spawn(t.Context(), srv, &host.SpawnOptions{Replace: true}); err != nil {
+		if err := h.Servers().Spawn(t.Context(), srv, &host.SpawnOptions{Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.Tools(t.Context(), "math"); err != nil {
@@ -33,7 +33,7 @@ func TestPublicEvents(t *testing.T) {
 	}
 	down := config.Server{Name: "down", Transport: config.TransportHTTP, URL: "http://127.0.0.1:1/mcp"}.WithDefaults()
 	down.Supervision.CircuitThreshold = 1
-	if err := h.Spawn(t.Context(), down, &host.SpawnOptions{Lazy: true}); err != nil {
+	if err := h.Servers().Spawn(t.Context(), down, &host.SpawnOptions{Lazy: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Call(t.Context(), "down", "x", nil, nil); err == nil {

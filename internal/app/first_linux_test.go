@@ -38,7 +38,7 @@ func TestFirst(t *testing.T) {
 	sys := config.System{LookupEnv: func(name string) (string, bool) { return t.TempDir(), name == "USHER_HOME" }}
 	for first, want := range map[string]int{"child": 1, "child@work": 1, "off": 0, "far": 0, "nobody": 0, "": 0} {
 		h, err := Open(t.Context(), &Options{
-			Config: cfg, Load: config.LoadOptions{System: sys}, Store: vault.NewMemory(), Executable: process.Self(), First: first,
+			Config: cfg, Load: config.LoadOptions{System: sys}, Store: vault.NewMemory(), Executable: process.Self(), StartEarly: first,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestFirst(t *testing.T) {
 	// A store that cannot be opened.
 	bad := *cfg
 	bad.Usher.Store = "/dev/null/store"
-	if _, err := Open(t.Context(), &Options{Config: &bad, Load: config.LoadOptions{System: sys}, Executable: process.Self(), First: "child"}); err == nil {
+	if _, err := Open(t.Context(), &Options{Config: &bad, Load: config.LoadOptions{System: sys}, Executable: process.Self(), StartEarly: "child"}); err == nil {
 		t.Error("opened")
 	}
 	if left := children(t); len(left) > 0 {
@@ -78,7 +78,7 @@ func TestAhead(t *testing.T) {
 	}
 	defer h.Close()
 	for _, name := range []string{"denied", "strange", "off", "nobody", "", "child"} {
-		h.Ahead(t.Context(), name, "tool")
+		h.ConnectEarly(t.Context(), name, "tool")
 	}
 	for len(children(t)) == 0 && t.Context().Err() == nil {
 		runtime.Gosched()

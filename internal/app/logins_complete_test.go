@@ -22,7 +22,7 @@ func TestCompleteIsForThePrincipalOnly(t *testing.T) {
 	t.Cleanup(stop)
 	cfg := &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{protected(t, "notes", as)}}
 	h := openedOn(t, vault.NewMemory(), cfg)
-	l := &logins{h}
+	l := h.logins.ForAgents()
 	all := func(string, string) bool { return true }
 	begun, err := l.Begin(t.Context(), host.Key{Principal: "alice", Server: "notes", Account: "work"})
 	if err != nil {

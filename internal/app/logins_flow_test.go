@@ -2,19 +2,15 @@ package app
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -79,7 +75,7 @@ func settled(t *testing.T, h *App, server string) policy.Login {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		all, err := (&logins{h}).Status(t.Context(), "")
+		all, err := h.logins.ForAgents().Status(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,15 +130,15 @@ func TestAgentLoginFlow(t *testing.T) {
 			}
 			h, _ := agentHost(t, cfg, tt.env)
 			k := host.Key{Principal: tt.principal, Server: "notes"}
-			got, err := (&logins{h}).Begin(t.Context(), k)
+			got, err := h.logins.ForAgents().Begin(t.Context(), k)
 			if err != nil || got.Flow != tt.want || got.State != policy.LoginPending || got.URL == "" || (got.Code != "") != (tt.want == policy.FlowDevice) {
 				t.Fatalf("%+v, %v, want %s", got, err, tt.want)
 			}
-			again, err := (&logins{h}).Begin(t.Context(), k)
+			again, err := h.logins.ForAgents().Begin(t.Context(), k)
 			if err != nil || again.Handle != got.Handle || again.URL != got.URL {
 				t.Errorf("a second try gives the person another login: %+v, %v", again, err)
 			}
-			all, err := (&logins{h}).Status(t.Context(), tt.principal)
+			all, err := h.logins.ForAgents().Status(t.Context(), tt.principal)
 			if err != nil || len(all) != 1 || all[0].Flow != tt.want || all[0].Code != got.Code {
 				t.Errorf("its status: %+v, %v", all, err)
 			}
@@ -156,7 +152,7 @@ func TestAgentDeviceLogin(t *testing.T) {
 	srv := protected(t, "notes", as)
 	srv.OAuth = &config.OAuth{Grant: config.GrantDeviceCode}
 	h, _ := agentHost(t, &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{srv}}, nil)
-	if _, err := (&logins{h}).Begin(t.Context(), host.Key{Server: "notes"}); err != nil {
+	if _, err := h.logins.ForAgents().Begin(t.Context(), host.Key{Server: "notes"}); err != nil {
 		t.Fatal(err)
 	}
 	as.Decide(true)
@@ -170,7 +166,7 @@ func TestAgentDeviceLogin(t *testing.T) {
 func TestDeniedLoginStaysVisible(t *testing.T) {
 	as := authServer(t, &fake.AuthOptions{Switches: []string{"deny", "deny-words=ask your admin"}})
 	h, log := agentHost(t, &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{protected(t, "notes", as)}}, nil)
-	l := &logins{h}
+	l := h.logins.ForAgents()
 	for _, label := range []string{"", "work"} {
 		begun, err := l.Begin(t.Context(), host.Key{Server: "notes", Account: label})
 		if err != nil {
@@ -181,7 +177,7 @@ func TestDeniedLoginStaysVisible(t *testing.T) {
 			t.Fatal(err)
 		}
 		visitPage(t, back.String())
-		got := settled(t, h, accountName("notes", label))
+		got := settled(t, h, config.AccountName("notes", label))
 		if got.State != policy.LoginFailed || !strings.Contains(got.Reason, "access_denied: ask your admin") || strings.Contains(got.Reason, "usher login") {
 			t.Errorf("%+v", got)
 		}
@@ -206,7 +202,7 @@ func TestLoginThatCannotStart(t *testing.T) {
 	as := authServer(t, &fake.AuthOptions{Switches: []string{"register-status=500"}})
 	h, log := agentHost(t, &config.Config{Usher: config.DefaultSettings(), Servers: []config.Server{protected(t, "notes", as)}}, nil)
 	for range 5 {
-		if _, err := (&logins{h}).Begin(t.Context(), host.Key{Server: "notes"}); err == nil {
+		if _, err := h.logins.ForAgents().Begin(t.Context(), host.Key{Server: "notes"}); err == nil {
 			t.Fatal("it started")
 		}
 	}
@@ -267,58 +263,5 @@ func TestAgentLoginAll(t *testing.T) {
 	}
 	if p, err := h.Auth().Pendings(t.Context(), ""); err != nil || len(p) != 1 || p[0].Account.Server != "mail" {
 		t.Errorf("pending: %+v, %v", p, err)
-	}
-}
-
-func TestLoginFailuresAreBounded(t *testing.T) {
-	var b begunLogins
-	fail := func(principal string, n int) {
-		for i := range n {
-			b.fail(auth.Account{Principal: principal, Server: "s", Label: fmt.Sprint(i)}, "no")
-		}
-	}
-	fail("alice", 1)
-	fail("mallory", 3*limit.LoginFailures)
-	if got := b.failuresOf("mallory"); len(got) != limit.LoginFailures || got[len(got)-1].account.Label != fmt.Sprint(3*limit.LoginFailures-1) {
-		t.Errorf("%d of one principal", len(got))
-	}
-	if len(b.failuresOf("alice")) != 1 {
-		t.Error("a principal made another's failure go")
-	}
-	for i := range limit.LoginFailuresTotal/limit.LoginFailures + 2 {
-		fail(fmt.Sprint("p", i), limit.LoginFailures)
-	}
-	if len(b.failures) != limit.LoginFailuresTotal {
-		t.Errorf("%d in all", len(b.failures))
-	}
-}
-
-func TestLoginRoundsAreBounded(t *testing.T) {
-	var b begunLogins
-	stopped := 0
-	stop := context.CancelFunc(func() { stopped++ })
-	var first *loginRound
-	for i := range limit.LoginRounds {
-		r, err := b.startRound(fmt.Sprint(i), stop)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 {
-			first = r
-		}
-	}
-	if _, err := b.startRound("more", stop); err != errTooManyRounds {
-		t.Errorf("one more: %v", err)
-	}
-	if _, err := b.startRound("0", stop); err != errRoundRuns {
-		t.Errorf("twice at once: %v", err)
-	}
-	close(first.ready)
-	if _, err := b.startRound("0", stop); err != nil || stopped != 1 {
-		t.Errorf("after it was prepared: %v, %d stopped", err, stopped)
-	}
-	b.endRound("0", first)
-	if len(b.rounds) != limit.LoginRounds {
-		t.Errorf("%d rounds: one ended another", len(b.rounds))
 	}
 }

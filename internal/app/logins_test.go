@@ -31,7 +31,7 @@ func TestLoginIsHeardByAgents(t *testing.T) {
 		if elsewhere {
 			by = openedOn(t, store, cfg)
 		}
-		view, agent := h.Surface().Direct(), surface.Agent{Version: mcp.Latest}
+		view, agent := h.Frontend().Surface().Direct(), surface.Agent{Version: mcp.Latest}
 		tools := func() string {
 			raw, err := view.Do(t.Context(), agent, mcp.Request{Method: mcp.MethodToolsList, Params: []byte(`{}`)})
 			if err != nil {
@@ -73,7 +73,7 @@ func login(t *testing.T, h *App, as *fake.AuthServer, srv config.Server) {
 		}
 		return err
 	})
-	if _, err := h.Auth().Browser(t.Context(), consent, h.Account(srv.Name), srv, nil, nil); err != nil {
+	if _, err := h.Auth().Browser(t.Context(), consent, h.Logins().DefaultAccount(srv.Name), srv, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -36,13 +36,13 @@ func checkWritesNothing(t *testing.T, store vault.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Spawn(t.Context(), started(t, "math"), nil); err != nil {
+	if err := h.Servers().Spawn(t.Context(), started(t, "math"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Call(t.Context(), "math", "add", []byte(`{"a":1,"b":2}`), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Fprintln(h.rings.of(host.Key{Principal: host.Local, Server: "math"}), "a line"); err != nil {
+	if _, err := fmt.Fprintln(h.logs.Of(host.Key{Principal: host.Local, Server: "math"}), "a line"); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Close(); err != nil {

@@ -31,7 +31,7 @@ func TestReloginLeavesOthersAlone(t *testing.T) {
 			break
 		}
 	}
-	if err := h.Relogin(t.Context(), auth.Account{Principal: "bob", Server: "away"}); err != nil {
+	if err := h.Logins().Reconnect(t.Context(), auth.Account{Principal: "bob", Server: "away"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := call(); !errors.Is(err, host.ErrCircuitOpen) {

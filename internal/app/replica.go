@@ -11,35 +11,35 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// Shared reports whether the store is one that other machines may use too: then
-// other hosts may serve the same agents.
-func (h *App) Shared() bool { return h.shared }
+// SharedStore reports whether other machines may use the store too: then other gateways
+// may serve the same agents.
+func (h *App) SharedStore() bool { return h.shared }
 
-// Replica serves this host to agents as one of several behind the same address: peer
-// is where the others reach it. All of them use the same store and the same key.
-func (h *App) Replica(ctx context.Context, auth authn.Authenticator, peer string) (*gateway.Gateway, error) {
-	key, err := h.gatewayKey(ctx)
+// Replica serves this process to agents as one of several gateways behind the same
+// address: peer is where the others reach it. All use the same store and the same key.
+func (f Frontend) Replica(ctx context.Context, auth authn.Authenticator, peer string) (*gateway.Gateway, error) {
+	key, err := gatewayKey(ctx, f.h.store)
 	if err != nil {
 		return nil, fmt.Errorf("share sessions with other gateways: %w", err)
 	}
-	h.peer.Store(&peer)
-	opt := h.gatewayOptions(auth)
+	f.h.singleton.SetPeer(peer)
+	opt := f.gatewayOptions(auth)
 	opt.Key, opt.Peer = key, peer
-	return gateway.New(h.Surface(), opt), nil
+	return gateway.New(f.Surface(), opt), nil
 }
 
 const gatewayKeyLen = 32
 
 // gatewayKey is the key that all gateways on this store seal with; the first one
 // makes it.
-func (h *App) gatewayKey(ctx context.Context) ([]byte, error) {
+func gatewayKey(ctx context.Context, store vault.Store) ([]byte, error) {
 	k := vault.LocalKey(vault.KindGateway, "key")
-	rec, err := h.store.Get(ctx, k)
+	rec, err := store.Get(ctx, k)
 	if errors.Is(err, vault.ErrNotFound) {
 		fresh := make([]byte, gatewayKeyLen)
 		_, _ = rand.Read(fresh) // never fails
-		if rec, err = h.store.Put(ctx, k, fresh, 0); errors.Is(err, vault.ErrConflict) {
-			rec, err = h.store.Get(ctx, k)
+		if rec, err = store.Put(ctx, k, fresh, 0); errors.Is(err, vault.ErrConflict) {
+			rec, err = store.Get(ctx, k)
 		}
 	}
 	if err == nil && len(rec.Data) != gatewayKeyLen {

@@ -19,7 +19,7 @@ func TestGatewayKey(t *testing.T) {
 		wg.Go(func() {
 			h := &App{store: store}
 			var err error
-			if keys[i], err = h.gatewayKey(t.Context()); err != nil {
+			if keys[i], err = gatewayKey(t.Context(), h.store); err != nil {
 				t.Error(err)
 			}
 		})

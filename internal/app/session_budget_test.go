@@ -19,7 +19,7 @@ func TestSessionBudget(t *testing.T) {
 	cfg := &config.Config{Usher: config.DefaultSettings()}
 	cfg.Usher.Budgets.Session = 2
 	h := opened(t, cfg, "math")
-	g := h.Gateway(nil)
+	g := h.Frontend().Gateway(nil)
 	t.Cleanup(g.Close)
 	door := httptest.NewServer(g.Handler())
 	t.Cleanup(door.Close)
@@ -47,9 +47,9 @@ func TestSessionBudgetOverStdio(t *testing.T) {
 	cfg := &config.Config{Usher: config.DefaultSettings()}
 	cfg.Usher.Budgets.Session = 2
 	h := opened(t, cfg, "math")
-	g := h.Gateway(nil)
+	g := h.Frontend().Gateway(nil)
 	t.Cleanup(g.Close)
-	v, err := h.Surface().Server(t.Context(), surface.Agent{}, "math")
+	v, err := h.Frontend().Surface().Server(t.Context(), surface.Agent{}, "math")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func askMeta(t *testing.T, tracer trace.Tracer, legacy bool) (meta []byte) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() })
-	g := h.Gateway(nil)
+	g := h.Frontend().Gateway(nil)
 	t.Cleanup(g.Close)
 	door := httptest.NewServer(g.Handler())
 	t.Cleanup(door.Close)

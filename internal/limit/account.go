@@ -26,7 +26,7 @@ func accountRows() []Row {
 	return []Row{
 		{Name: "ScopedLists", Who: "client", What: "filtered lists of tools kept for one account", Value: ScopedLists, Then: "all are dropped and filtered again when asked for", Test: "policy.TestScopedListsAreBounded"},
 		{Name: "ToolPages", Who: "client", What: "filtered pages of tools kept for all accounts", Value: ToolPages, Then: "all are dropped and filtered again when asked for", Test: "policy.TestToolPagesAreBounded"},
-		{Name: "AccountLists", Who: "client", What: "principals whose list of accounts is kept", Value: AccountLists, Then: "all are dropped and read again when asked for", Test: "internal/app.TestAccountListsAreBounded"},
+		{Name: "AccountLists", Who: "client", What: "principals whose list of accounts is kept", Value: AccountLists, Then: "all are dropped and read again when asked for", Test: "internal/logins.TestAccountListsAreBounded"},
 		{Name: "UnitsPerServer", Who: "client", What: "supervised connections of one server, open or closed", Value: UnitsPerServer, Then: "the longest unused ones are forgotten; if all are open, the request fails", Test: "host.TestUnitsAreBounded"},
 		{Name: "UnitIdle", Who: "client", What: "time that a closed connection of a named account or another principal stays supervised", Value: UnitIdle, Then: "it is forgotten", Test: "host.TestIdleUnitsAreForgotten"},
 		{Name: "UnitSweep", Who: "client", What: "time between two looks for such connections", Value: UnitSweep, Then: "the next request looks", Test: "host.TestIdleUnitsAreForgotten"},

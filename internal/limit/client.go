@@ -61,7 +61,7 @@ const (
 	// and version.
 	ClientDetailBytes = 16 << 10
 	// Calls is how many requests of a principal are in flight, by default.
-	Calls = 256
+	Calls = 64
 	// Streams is how many streams of a principal are open, by default.
 	Streams = 256
 	// Sessions is how many legacy sessions there are. One principal may have a quarter.

@@ -133,15 +133,15 @@ func providerRows() []Row {
 		},
 		{
 			Name: "LoginFailures", Who: "client", What: "failed logins of one principal that its agents see", Value: LoginFailures,
-			Then: "the oldest is forgotten", Test: "internal/app.TestLoginFailuresAreBounded",
+			Then: "the oldest is forgotten", Test: "internal/logins.TestLoginFailuresAreBounded",
 		},
 		{
 			Name: "LoginFailuresTotal", Who: "client", What: "failed logins of all principals that agents see", Value: LoginFailuresTotal,
-			Then: "the oldest is forgotten", Test: "internal/app.TestLoginFailuresAreBounded",
+			Then: "the oldest is forgotten", Test: "internal/logins.TestLoginFailuresAreBounded",
 		},
 		{
 			Name: "LoginRounds", Who: "client", What: "principals whose agents log in to all servers at once", Value: LoginRounds,
-			Then: "a new one is refused", Test: "internal/app.TestLoginRoundsAreBounded",
+			Then: "a new one is refused", Test: "internal/logins.TestLoginRoundsAreBounded",
 		},
 		{
 			Name: "CallbackConnections", Who: "browser", What: "connections to the callback listener", Value: CallbackConnections,

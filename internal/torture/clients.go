@@ -161,7 +161,7 @@ func mint(h *home, principal string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, _, err := host.Tokens().Mint(h.t.ctx, authn.Mint{Principal: principal})
+	text, _, err := host.Frontend().Tokens().Mint(h.t.ctx, authn.Mint{Principal: principal})
 	return text, errors.Join(err, host.Close())
 }
 

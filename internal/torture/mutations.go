@@ -62,7 +62,7 @@ func mutations(t *trial) error {
 	for ; done < t.goal(30, 200) && t.on(); done++ {
 		changed, what := t.mutate(approved)
 		s.SetTools([]fake.Tool{tool(changed)})
-		if err := h.Reload(t.ctx, "files"); err != nil {
+		if err := h.Servers().Reload(t.ctx, "files"); err != nil {
 			return err
 		}
 		before := calls.Load()
@@ -78,7 +78,7 @@ func mutations(t *trial) error {
 			t.breaks("%s: there is nothing to show: %v", what, err)
 		}
 		s.SetTools([]fake.Tool{tool(approved)})
-		if err := h.Reload(t.ctx, "files"); err != nil {
+		if err := h.Servers().Reload(t.ctx, "files"); err != nil {
 			return err
 		}
 	}

@@ -96,17 +96,17 @@ func (b *Budgets) Close(ctx context.Context) {
 	}
 }
 
-// Status is how far a budget is used up.
+// Status is how far a budget is used up; limits of 0 mean none. Its JSON form is
+// frozen.
 type Status struct {
-	Server      string // empty: all servers together
-	Run         int64  // calls in this run
-	RunLimit    int64  // 0: no limit
-	Window      time.Duration
-	WindowLimit int64 // 0: no limit
-	// WindowUsed is what all processes have used or set aside in this window, as
-	// far as this process has heard.
-	WindowUsed int64
-	Refill     time.Time // end of the window; zero when there is none
+	Server   string        `json:"server"` // empty: all servers together
+	Run      int64         `json:"run"`    // calls in this run
+	RunLimit int64         `json:"run_limit,omitempty"`
+	Window   time.Duration `json:"window_ns,omitempty"`
+	// WindowUsed counts the calls in the window, of all processes together.
+	WindowUsed  int64     `json:"window_used"`
+	WindowLimit int64     `json:"window_limit,omitempty"`
+	Refill      time.Time `json:"refill,omitzero"` // end of the window; zero when there is none
 }
 
 // Status lists all budgets that have a limit or have been used, by name.

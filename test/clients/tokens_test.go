@@ -68,7 +68,7 @@ func metaTool(t *testing.T, n int) string {
 	if list, err := h.Tools(t.Context(), "many"); err != nil || len(list.Tools) != n {
 		t.Fatalf("%d tools, want %d: %v", len(list.Tools), n, err)
 	}
-	result, err := h.Surface().Meta().Do(t.Context(), surface.Agent{Version: mcp.V20260728}, mcp.Request{Method: mcp.MethodToolsList})
+	result, err := h.Frontend().Surface().Meta().Do(t.Context(), surface.Agent{Version: mcp.V20260728}, mcp.Request{Method: mcp.MethodToolsList})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func newWorld(t testing.TB, callers []caller, versions ...string) *world {
 		t.Fatal(err)
 	}
 	w.host = h
-	g := h.Gateway(h.Tokens())
+	g := h.Frontend().Gateway(h.Frontend().Tokens())
 	web := httptest.NewServer(g.Handler())
 	w.url, w.client = web.URL, &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
 	for _, c := range callers {
@@ -155,13 +155,13 @@ func newWorld(t testing.TB, callers []caller, versions ...string) *world {
 // mint makes the token of a caller, and spoils it where the caller's is not valid.
 func (w *world) mint(t testing.TB, c caller) {
 	t.Helper()
-	text, token, err := w.host.Tokens().Mint(t.Context(), authn.Mint{Principal: c.principal, Servers: c.servers, Tools: c.tools, Profiles: c.profiles, TTL: c.ttl})
+	text, token, err := w.host.Frontend().Tokens().Mint(t.Context(), authn.Mint{Principal: c.principal, Servers: c.servers, Tools: c.tools, Profiles: c.profiles, TTL: c.ttl})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.tokens[c.name], w.invalid[c.name] = text, c.revoked || c.ttl > 0
 	if c.revoked {
-		if err := w.host.Tokens().Revoke(t.Context(), token.ID); err != nil {
+		if err := w.host.Frontend().Tokens().Revoke(t.Context(), token.ID); err != nil {
 			t.Fatal(err)
 		}
 	}

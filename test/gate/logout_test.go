@@ -21,7 +21,7 @@ func TestLogoutLeavesNoNames(t *testing.T) {
 	if got := call("crm--work__read"); !strings.Contains(got, workToken) {
 		t.Fatalf("the account does not answer: %s", got)
 	}
-	if _, err := w.host.Logout(t.Context(), auth.Account{Principal: vault.Local, Server: "crm", Label: "work"}); err != nil {
+	if _, err := w.host.Logins().Logout(t.Context(), auth.Account{Principal: vault.Local, Server: "crm", Label: "work"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := call("crm--work__read"); !strings.Contains(got, "unknown tool: crm--work__read") {

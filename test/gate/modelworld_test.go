@@ -80,8 +80,8 @@ func newLab(rt *rapid.T, st *state, clients []client) *lab {
 		},
 	})
 	must(rt, err)
-	l.minter = l.host.Tokens()
-	g := l.host.Gateway(l.minter)
+	l.minter = l.host.Frontend().Tokens()
+	g := l.host.Frontend().Gateway(l.minter)
 	web := httptest.NewServer(g.Handler())
 	l.url, l.http = web.URL, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	rt.Cleanup(func() {
@@ -155,7 +155,7 @@ func (l *lab) write(rt *rapid.T, st *state) {
 
 func (l *lab) reread(rt *rapid.T, st *state) {
 	l.write(rt, st)
-	if got, err := l.host.Reread(rt.Context()); err != nil || len(got.Notes) > 0 {
+	if got, err := l.host.ReloadConfig(rt.Context()); err != nil || len(got.Notes) > 0 {
 		rt.Fatal(got, err)
 	}
 }
@@ -168,7 +168,7 @@ func (l *lab) login(rt *rapid.T, a account) {
 }
 
 func (l *lab) logout(rt *rapid.T, a account) {
-	out, err := l.host.Logout(rt.Context(), auth.Account{Principal: a.principal, Server: a.server, Label: a.label})
+	out, err := l.host.Logins().Logout(rt.Context(), auth.Account{Principal: a.principal, Server: a.server, Label: a.label})
 	if err != nil || len(out.Problems) > 0 {
 		rt.Fatal(out, err)
 	}

@@ -123,7 +123,7 @@ func newWorld(t *testing.T, f form) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := w.host.Gateway(nil)
+	g := w.host.Frontend().Gateway(nil)
 	web := httptest.NewServer(g.Handler())
 	w.url, w.client = web.URL, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 50}}
 	t.Cleanup(func() {

@@ -112,8 +112,8 @@ func (s *hosted) patiently(ctx context.Context) error {
 }
 
 func (s *hosted) login(ctx context.Context) error {
-	account := s.host.Account(serverName)
-	srv, err := s.host.Target(ctx, account)
+	account := s.host.Logins().DefaultAccount(serverName)
+	srv, err := s.host.Logins().Target(ctx, account)
 	if err != nil {
 		return err
 	}
