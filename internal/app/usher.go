@@ -311,7 +311,7 @@ func (h *App) Close() error {
 		if h.engine != nil {
 			err = errors.Join(err, h.engine.Close())
 		}
-		if _, inMemory := h.store.(*vault.Memory); !inMemory {
+		if _, inMemory := vault.Unsealed(h.store).(*vault.Memory); !inMemory {
 			err = errors.Join(err, h.rings.save(h.logDir()))
 		}
 		if h.transport != nil {
