@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,8 +57,8 @@ type Authenticator interface {
 
 // RefusedError says why a request is not let in, and how to ask.
 type RefusedError struct {
-	Status    int    // 401, or 403 for a credential that is too narrow
-	Challenge string // WWW-Authenticate
+	Status    int    // 401 (the default), or 403 for a credential that is too narrow
+	Challenge string // WWW-Authenticate; default Bearer
 	Reason    string
 }
 
@@ -158,8 +159,8 @@ func (g *Gateway) whoSent(w http.ResponseWriter, r *http.Request) (Identity, boo
 		return id, true
 	case errors.As(err, &no):
 		g.count.refused.Add(1)
-		w.Header().Set("WWW-Authenticate", no.Challenge)
-		http.Error(w, no.Reason, no.Status)
+		w.Header().Set("WWW-Authenticate", cmp.Or(no.Challenge, "Bearer"))
+		http.Error(w, no.Reason, cmp.Or(no.Status, http.StatusUnauthorized))
 	default:
 		g.opt.Log.Error("a request could not be authenticated", "error", err)
 		http.Error(w, "authentication is not possible at the moment", http.StatusServiceUnavailable)
