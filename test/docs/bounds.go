@@ -33,7 +33,7 @@ var bounds = []bound{
 	{"cached results of one tool", "policy", "maxPerTool", "", "the oldest goes first"},
 	{"cached results together", "policy", "DefaultCache", "", ""},
 	{"one stored record", "vault", "MaxData", "", ""},
-	{"a `${cmd:…}` placeholder", ".", "commandTimeout", "", ""},
+	{"a `${cmd:…}` placeholder", "internal/app", "commandTimeout", "", ""},
 }
 
 // boundsTable reads the numbers from the code.
