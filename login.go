@@ -50,18 +50,22 @@ func (h *Host) Login(ctx context.Context, account string, opt *LoginOptions) (*L
 	if opt != nil {
 		o = *opt
 	}
-	a, engine := h.app.Account(account), h.app.Auth()
-	srv, err := h.app.Target(ctx, a)
+	a, err := h.account(account)
 	if err != nil {
 		return nil, err
 	}
+	srv, err := h.target(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	engine := h.app.Auth()
 	l := &Login{Account: a, host: h, done: make(chan struct{})}
 	if _, err := engine.Machine(ctx, a, srv, nil); !errors.Is(err, auth.ErrNoFlow) {
 		if err != nil {
 			return nil, err
 		}
 		close(l.done)
-		return l, h.app.Relogin(ctx, a)
+		return l, h.reconnect(ctx, a)
 	}
 	begin := engine.Begin
 	if o.Device {
@@ -89,7 +93,7 @@ func (l *Login) follow(device bool) {
 		wait = l.host.app.Auth().PollDevice
 	}
 	if _, l.err = wait(l.host.life, l.State); l.err == nil {
-		_ = l.host.app.Relogin(l.host.life, l.Account) // the next call connects anyway
+		_ = l.host.reconnect(l.host.life, l.Account) // the next call connects anyway
 	}
 }
 
@@ -128,7 +132,11 @@ func (h *Host) CompleteLogin(ctx context.Context, query url.Values) (*auth.Login
 // Logout deletes the login of an account and revokes its tokens where the server
 // supports that.
 func (h *Host) Logout(ctx context.Context, account string) (*auth.Logout, error) {
-	return h.app.Logout(ctx, h.app.Account(account))
+	a, err := h.account(account)
+	if err != nil {
+		return nil, err
+	}
+	return h.logout(ctx, a)
 }
 
 // Logins are the logins of one [Host.LoginAll].
@@ -151,11 +159,11 @@ func (h *Host) LoginAll(ctx context.Context, accounts []string, opt *LoginOption
 	if o.Mode == "" {
 		o.Mode = bulk.ModeMissing
 	}
-	targets, err := h.app.LoginTargets(ctx, accounts)
+	targets, err := h.targets(ctx, accounts)
 	if err != nil {
 		return nil, err
 	}
-	d := bulk.New(bulk.NewEngine(h.app.Auth(), &bulk.EngineOptions{Principal: h.app.Account("").Principal, Scopes: o.Scopes}),
+	d := bulk.New(bulk.NewEngine(h.app.Auth(), &bulk.EngineOptions{Principal: h.principal, Scopes: o.Scopes}),
 		&bulk.Options{Bulk: h.app.Config().Usher.Bulk, Backlog: 8*len(targets) + 16})
 	life, stop := context.WithCancel(h.life)
 	l := &Logins{driver: d, events: d.Subscribe(), ready: make(chan struct{}), stop: stop}
@@ -167,8 +175,8 @@ func (h *Host) LoginAll(ctx context.Context, accounts []string, opt *LoginOption
 	})
 	l.work.Go(func() {
 		for e := range done.All(life) {
-			if e.Phase == bulk.PhaseConnected {
-				_ = h.app.Relogin(life, h.app.Account(e.Server)) // the next call connects anyway
+			if a, err := h.account(e.Server); err == nil && e.Phase == bulk.PhaseConnected {
+				_ = h.reconnect(life, a) // the next call connects anyway
 			}
 		}
 	})

@@ -1,20 +1,23 @@
 package usher
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/process"
+	"github.com/usher-mcp/usher/vault"
 )
 
 // Host hosts MCP servers: it connects, restarts and calls them, and holds the logins.
 // All methods may be used concurrently. An account is a server's name, or name@label
 // for one of several accounts at a server.
 type Host struct {
-	app    *app.App
-	events event.Bus[event.Event]
+	app       *app.App
+	events    event.Bus[event.Event]
+	principal string
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -32,7 +35,7 @@ func Open(ctx context.Context, opt *Options) (*Host, error) {
 	if opt != nil {
 		o = *opt
 	}
-	h := &Host{}
+	h := &Host{principal: cmp.Or(o.Principal, vault.Local)}
 	a, err := app.Open(ctx, &app.Options{
 		Config: o.Config, Load: o.Load, Store: o.Store, Keychain: o.Keychain, Prompt: app.Prompt(o.Prompt),
 		Principal: o.Principal, Hook: o.Hook, OnCall: o.OnCall, Lookup: o.Lookup,
