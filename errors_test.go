@@ -107,7 +107,7 @@ func TestErrorInfoOfPolicy(t *testing.T) {
 	}
 	changed := 0
 	for _, p := range pins {
-		if p.State == policy.PinChanged {
+		if p.State == "changed" {
 			changed++
 		}
 	}
