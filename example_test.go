@@ -2,7 +2,6 @@ package usher_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -11,17 +10,15 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/policy"
-	"github.com/usher-mcp/usher/vault"
 )
 
-// A program that hosts a server of its own choosing: no file is read, and nothing
-// is kept when it ends.
+// A program that hosts a server of its own choosing: it reads no file and writes none.
 func ExampleOpen() {
 	url, stop := startMath() // any MCP server
 	defer stop()
 
 	ctx := context.Background()
-	h, err := usher.Open(ctx, &usher.Options{Config: &config.Config{}, Store: vault.NewMemory()})
+	h, err := usher.Open(ctx, usher.Ephemeral())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,22 +26,24 @@ func ExampleOpen() {
 	if err := h.Spawn(ctx, config.Server{Name: "math", Transport: config.TransportHTTP, URL: url}, nil); err != nil {
 		log.Fatal(err)
 	}
-	result, err := h.Call(ctx, "math", "add", []byte(`{"a": 20, "b": 22}`), nil)
+	raw, err := h.Call(ctx, "math", "add", []byte(`{"a": 20, "b": 22}`), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	var answer struct{ StructuredContent struct{ Sum int } }
-	_ = json.Unmarshal(result, &answer)
-	fmt.Println(answer.StructuredContent.Sum)
+	result, err := usher.ParseResult(raw)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Text())
 	// Output: 42
 }
 
-// A budget for one task: whatever uses the context can call so many tools.
+// A budget for one task: all calls with the context share it.
 func ExampleHost_Call_budget() {
 	url, stop := startMath()
 	defer stop()
 
-	h, err := usher.Open(context.Background(), &usher.Options{Config: &config.Config{}, Store: vault.NewMemory()})
+	h, err := usher.Open(context.Background(), usher.Ephemeral())
 	if err != nil {
 		log.Fatal(err)
 	}

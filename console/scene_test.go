@@ -33,7 +33,7 @@ type scene struct {
 	pins     []Pin
 	budgets  []policy.BudgetStatus
 	accounts []auth.Status
-	driver   Driver
+	driver   LoginDriver
 	did      []string
 	fails    error
 	call     func(ctx context.Context, arguments []byte) ([]byte, error)
@@ -98,7 +98,7 @@ func (s *scene) Accept(_ context.Context, server, tool, hash string) error {
 func (s *scene) Budgets() []policy.BudgetStatus                  { return s.budgets }
 func (s *scene) Accounts(context.Context) ([]auth.Status, error) { return s.accounts, nil }
 func (s *scene) Login(account string) error                      { return s.note("login", account) }
-func (s *scene) Logins() Driver                                  { return s.driver }
+func (s *scene) Logins() LoginDriver                             { return s.driver }
 func (s *scene) Logout(_ context.Context, a string) error        { return s.note("logout", a) }
 func (s *scene) Reload(_ context.Context, server string) error   { return s.note("reload", server) }
 func (s *scene) Stop(server string) error                        { return s.note("stop", server) }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -42,8 +43,8 @@ func (g *Gateway) whoSent(w http.ResponseWriter, r *http.Request) (authn.Identit
 		return id, true
 	case errors.As(err, &no):
 		g.count.refused.Add(1)
-		w.Header().Set("WWW-Authenticate", no.Challenge)
-		http.Error(w, no.Reason, no.Status)
+		w.Header().Set("WWW-Authenticate", cmp.Or(no.Challenge, "Bearer"))
+		http.Error(w, no.Reason, cmp.Or(no.Status, http.StatusUnauthorized))
 	default:
 		g.opt.Log.Error("a request could not be authenticated", "error", err)
 		http.Error(w, "authentication is not possible at the moment", http.StatusServiceUnavailable)

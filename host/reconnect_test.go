@@ -66,7 +66,7 @@ func TestReconnect(t *testing.T) {
 func TestReconnectKeepsEjection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{}
-		h := s.open(t, nil, func(s *config.Server) { s.Supervision.RestartLimit(), s.Supervision.CircuitThreshold = 1, 1000 })
+		h := s.open(t, nil, func(s *config.Server) { s.Supervision.MaxRestarts, s.Supervision.CircuitThreshold = 1, 1000 })
 		for range 2 {
 			if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
 				t.Fatal(err)

@@ -86,7 +86,7 @@ func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 type UnauthorizedError struct {
 	Server     string
 	Status     int
-	Challenges []wire.Challenge
+	challenges []wire.Challenge
 }
 
 func (e *UnauthorizedError) Error() string {
@@ -101,7 +101,7 @@ func (e *UnauthorizedError) Is(target error) bool { return target == ErrUnauthor
 
 // Param returns a parameter of the first Bearer or DPoP challenge that has it.
 func (e *UnauthorizedError) Param(name string) string {
-	for _, c := range e.Challenges {
+	for _, c := range e.challenges {
 		if v := c.Params[name]; v != "" && (c.Scheme == "bearer" || c.Scheme == "dpop") {
 			return v
 		}

@@ -328,7 +328,7 @@ func mediaType(h http.Header) string {
 func (l *httpLink) refused(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusBadRequest:
-		e := &UnauthorizedError{Server: l.c.server.Name, Status: resp.StatusCode, Challenges: wire.ParseChallenges(resp.Header.Values("WWW-Authenticate"))}
+		e := &UnauthorizedError{Server: l.c.server.Name, Status: resp.StatusCode, challenges: wire.ParseChallenges(resp.Header.Values("WWW-Authenticate"))}
 		if resp.StatusCode == http.StatusUnauthorized || e.InsufficientScope() || e.Param("error") == "invalid_token" {
 			return e
 		}

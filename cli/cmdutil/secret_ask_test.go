@@ -25,8 +25,8 @@ func TestAskPassphrase(t *testing.T) {
 	store := vault.NewMemory()
 	defer func() { _ = store.Close() }() // memory
 	put := func(f *Factory, name string) error {
-		keys := keys.New(store, keys.Options{Setting: "passphrase", ScryptLog: 4, Passphrase: prompt(f).Passphrase})
-		_, err := keys.Sealed(store, keys).Put(t.Context(), vault.LocalKey(vault.KindSecret, name), []byte("x"), 0)
+		k := keys.New(store, keys.Options{Setting: "passphrase", ScryptLog: 4, Passphrase: prompt(f).Passphrase})
+		_, err := keys.Sealed(store, k).Put(t.Context(), vault.LocalKey(vault.KindSecret, name), []byte("x"), 0)
 		return err
 	}
 	f, _ := typing("correct horse\ncorrect hearse\n")

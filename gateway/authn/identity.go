@@ -69,8 +69,8 @@ type Describer interface {
 
 // RefusedError says why a request is refused, and how to authenticate.
 type RefusedError struct {
-	Status    int    // 401, or 403 for a credential that is too narrow
-	Challenge string // WWW-Authenticate
+	Status    int    // 401 (the default), or 403 for a credential that is too narrow
+	Challenge string // WWW-Authenticate; default Bearer
 	Reason    string
 }
 

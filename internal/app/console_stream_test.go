@@ -87,7 +87,7 @@ func TestConsoleLoginStream(t *testing.T) {
 	stranger := openedOn(t, store, &config.Config{Usher: config.DefaultSettings(), Servers: servers[:1]})
 	stranger.principal = "mallory"
 	for _, app := range []*App{h, stranger} {
-		if err := app.beginLogins(nil, bulk.ModeMissing); err != nil {
+		if err := app.logins.Start(nil, bulk.ModeMissing); err != nil {
 			t.Fatal(err)
 		}
 	}

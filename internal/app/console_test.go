@@ -16,7 +16,7 @@ import (
 	"github.com/usher-mcp/usher/internal/status"
 )
 
-func advice(s console.Server) []status.Advice { return status.Advise(&s.Server, s.RestartWindow) }
+func adviceFor(s console.Server) []status.Advice { return status.Advise(&s.Server, s.RestartWindow) }
 
 // worldOf is what a console would show of a host.
 func worldOf(h *App) *consoleWorld {
@@ -47,10 +47,10 @@ func TestConsoleWorld(t *testing.T) {
 	cfg.Usher.Budgets.Total.Run = 10
 	h := opened(t, cfg, "math")
 	w := worldOf(h)
-	if s := rowOf(t, w, "math"); s.State != host.Disconnected || advice(s) != nil || s.Transport != "http" {
+	if s := rowOf(t, w, "math"); s.State != host.Disconnected || adviceFor(s) != nil || s.Transport != "http" {
 		t.Errorf("before: %+v", s)
 	}
-	if s := rowOf(t, w, "broken"); s.State != status.Broken || advice(s) == nil || advice(s)[0].Commands[0] != "usher list broken" {
+	if s := rowOf(t, w, "broken"); s.State != status.Broken || adviceFor(s) == nil || adviceFor(s)[0].Commands[0] != "usher list broken" {
 		t.Errorf("broken: %+v", s)
 	}
 	if _, err := w.Call(t.Context(), "math", "add", []byte(`{"a":1,"b":2}`)); err != nil {
@@ -67,7 +67,7 @@ func TestConsoleWorld(t *testing.T) {
 	if s.State != host.Connected || s.LastCall.IsZero() || s.Tools == 0 || len(s.Latency) != 60 {
 		t.Errorf("after: %+v", s)
 	}
-	if s := rowOf(t, w, "away"); s.State != host.Failed || advice(s) == nil || advice(s)[0].Action != status.ActionReload || !strings.Contains(s.LastError, "refused") {
+	if s := rowOf(t, w, "away"); s.State != host.Failed || adviceFor(s) == nil || adviceFor(s)[0].Action != status.ActionReload || !strings.Contains(s.LastError, "refused") {
 		t.Errorf("away: %+v", s)
 	}
 	calls := w.Calls()
@@ -81,7 +81,7 @@ func TestConsoleWorld(t *testing.T) {
 	if err != nil || len(tools) == 0 || tools[0].Account != "math" {
 		t.Errorf("%d tools, %v", len(tools), err)
 	}
-	if err := w.Reload(t.Context(), "away"); err != nil || advice(rowOf(t, w, "away")) != nil {
+	if err := w.Reload(t.Context(), "away"); err != nil || adviceFor(rowOf(t, w, "away")) != nil {
 		t.Errorf("reloaded: %v", err)
 	}
 }
@@ -152,7 +152,7 @@ func TestConsoleConnects(t *testing.T) {
 		t.Error("logins before the first")
 	}
 	_ = w.List(t.Context(), "notes") // it fails, and that is how one learns
-	if s := rowOf(t, w, "notes"); s.State != host.NeedsAuth || advice(s) == nil || advice(s)[0].Action != status.ActionLogin {
+	if s := rowOf(t, w, "notes"); s.State != host.NeedsAuth || adviceFor(s) == nil || adviceFor(s)[0].Action != status.ActionLogin {
 		t.Errorf("before: %+v", s)
 	}
 	if err := w.Login("nobody"); err == nil {

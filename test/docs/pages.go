@@ -53,6 +53,9 @@ func Pages(ctx context.Context, root string) (map[string]string, error) {
 		return nil, err
 	}
 	pages := map[string]string{"docs/cli.md": cliPage(commands)}
+	if err := fillExamples(root, pages); err != nil {
+		return nil, err
+	}
 	for _, part := range []struct{ page, name, text string }{
 		{"README.md", "figures", measured},
 		{"docs/configuration.md", "settings", settings},

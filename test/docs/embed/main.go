@@ -11,11 +11,10 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/process"
-	"github.com/usher-mcp/usher/vault"
 )
 
 func main() {
-	process.Main() // first: this program is also the guard around each child
+	process.Main() // first: the program also supervises its own child processes
 	if err := run(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -23,14 +22,12 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	h, err := usher.Open(ctx, &usher.Options{
-		Config:     &config.Config{Usher: config.DefaultSettings()}, // no files
-		Store:      vault.NewMemory(),                               // nothing is kept
-		Executable: usher.Executable(),
-		Hook: func(_ context.Context, r policy.HookRequest) policy.Decision {
-			return policy.Decision{Allow: r.Tool != "write_file", Reason: "this program only reads"}
-		},
-	})
+	opt := usher.Ephemeral() // no files, nothing written to disk
+	opt.Executable = usher.Executable()
+	opt.Hook = func(_ context.Context, r policy.HookRequest) policy.Decision {
+		return policy.Decision{Allow: r.Tool != "write_file", Reason: "this program only reads"}
+	}
+	h, err := usher.Open(ctx, opt)
 	if err != nil {
 		return err
 	}
@@ -44,10 +41,14 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	result, err := h.Call(ctx, "files", "read_text_file", []byte(`{"path": "hello.txt"}`), nil)
+	raw, err := h.Call(ctx, "files", "read_text_file", []byte(`{"path": "hello.txt"}`), nil)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s\n", result) // the server's own bytes
+	result, err := usher.ParseResult(raw)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, result.Text())
 	return err
 }

@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := out.String(), `"text":"hello"`; !bytes.Contains(out.Bytes(), []byte(want)) {
+	if got, want := out.String(), "hello"; !bytes.Contains(out.Bytes(), []byte(want)) {
 		t.Errorf("printed %s, want %s in it", got, want)
 	}
 }
