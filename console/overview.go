@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/policy/budget"
+	"github.com/usher-mcp/usher/status"
 )
 
 // serverView is a row of the list of servers.

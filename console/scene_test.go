@@ -16,8 +16,8 @@ import (
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/status"
 	"github.com/usher-mcp/usher/surface"
 )
 

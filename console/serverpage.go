@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/status"
 )
 
 // serverPage is all about one server.

@@ -13,7 +13,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/internal/app"
-	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/status"
 )
 
 // AnswerTimeout is how long a running usher may take to answer; one that hangs must

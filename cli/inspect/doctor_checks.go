@@ -15,8 +15,8 @@ import (
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/app"
-	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy/pins"
+	"github.com/usher-mcp/usher/status"
 )
 
 // examineSelf looks at what all servers share: files, settings, running ushers.

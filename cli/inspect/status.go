@@ -12,8 +12,8 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/app"
-	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/status"
 	"github.com/usher-mcp/usher/vault"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/status"
 )
 
 // noon is when the tables of these tests are looked at.

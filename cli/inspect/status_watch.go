@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/cli/cmdutil"
-	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/status"
 )
 
 // watcher shows one board after the other: redrawn in place on a terminal, what

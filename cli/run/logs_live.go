@@ -15,7 +15,7 @@ import (
 
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/control"
-	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/status"
 )
 
 // liveLogs shows what running ushers hold of a server, and reports whether there

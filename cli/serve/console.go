@@ -18,7 +18,7 @@ import (
 	"github.com/usher-mcp/usher/gateway"
 	"github.com/usher-mcp/usher/internal/app"
 	"github.com/usher-mcp/usher/internal/person"
-	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/status"
 )
 
 type consoleOptions struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/usher-mcp/usher/console"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/status"
 )
 
 func adviceFor(s console.Server) []status.Advice { return status.Advise(&s.Server, s.RestartWindow) }

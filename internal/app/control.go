@@ -16,7 +16,7 @@ import (
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/advice"
 	"github.com/usher-mcp/usher/internal/person"
-	"github.com/usher-mcp/usher/internal/status"
+	"github.com/usher-mcp/usher/status"
 )
 
 // ServeControl lets the usher command of the same user see and steer this process,

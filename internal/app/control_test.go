@@ -17,8 +17,8 @@ import (
 	"github.com/usher-mcp/usher/control"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/internal/fake"
-	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/status"
 	"github.com/usher-mcp/usher/vault"
 )
 

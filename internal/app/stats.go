@@ -7,8 +7,8 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/host"
-	"github.com/usher-mcp/usher/internal/status"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/status"
 	"github.com/usher-mcp/usher/vault"
 	"github.com/usher-mcp/usher/vault/audit"
 )

@@ -130,6 +130,6 @@ func (l *Leases) runsElsewhere(ctx context.Context, server string, held *vault.H
 		where = fmt.Sprintf("in the usher at %s (%s)", home.Peer, process)
 		next = fmt.Sprintf("call it at %s/servers/%s/mcp", strings.TrimRight(home.Peer, "/"), server)
 	}
-	return fmt.Errorf("it is a singleton and runs %s: %s, or end it there with `usher stop %s` and call again; if that usher is dead, another one takes over within %v",
-		where, next, server, leaseTime)
+	return fmt.Errorf("it is a singleton and runs %s: %s, or stop it there and call again; if that process is dead, another one takes over within %v",
+		where, next, leaseTime)
 }

@@ -27,7 +27,7 @@ func TestSingletonRunsOnce(t *testing.T) {
 		}
 		time.Sleep(time.Hour) // it is renewed
 		_, err = b.Take(t.Context(), srv)
-		for _, want := range []string{"runs in the usher at http://10.0.0.5:7331 (", "http://10.0.0.5:7331/servers/db/mcp", "usher stop db"} {
+		for _, want := range []string{"runs in the usher at http://10.0.0.5:7331 (", "http://10.0.0.5:7331/servers/db/mcp", "stop it there"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Fatalf("a second one: %v, want %q", err, want)
 			}

@@ -100,7 +100,7 @@ var rooms = map[string]rule{
 	"gateway/internal/stream":    {ours: []string{"gateway/internal/lifetime"}},
 	"gateway/internal/suspend":   {ours: []string{"gateway/internal/lifetime", "gateway/internal/stream"}},
 
-	"console": {ours: []string{"auth", "auth/bulk", "host", "internal/status", "policy", "policy/budget", "surface", "surface/search"}},
+	"console": {ours: []string{"auth", "auth/bulk", "host", "policy", "policy/budget", "status", "surface", "surface/search"}},
 
 	"internal/advice":     {ours: []string{"config", "host", "policy", "policy/pins"}},
 	"internal/catalog":    {ours: []string{"host", "vault"}},
@@ -112,7 +112,6 @@ var rooms = map[string]rule{
 	"internal/servercard": {ours: []string{"config", "config/template", "host", "policy"}},
 	"internal/serverlog":  {ours: []string{"config/edit", "host", "process"}},
 	"internal/singleton":  {ours: []string{"config", "vault"}},
-	"internal/status":     {ours: []string{"config", "host", "policy"}},
 	"internal/torture": {
 		ours: []string{
 			"auth", "auth/oauth", "config", "gateway/authn", "host", "internal/app",
@@ -124,8 +123,8 @@ var rooms = map[string]rule{
 		ours: []string{
 			"auth", "auth/bulk", "config", "config/watch", "console", "control",
 			"gateway", "gateway/authn", "host", "internal/advice", "internal/catalog", "internal/logins",
-			"internal/observe", "internal/person", "internal/servercard", "internal/serverlog", "internal/singleton", "internal/status",
-			"policy", "policy/pins", "process", "surface", "surface/search", "upstream",
+			"internal/observe", "internal/person", "internal/servercard", "internal/serverlog", "internal/singleton", "policy",
+			"policy/pins", "process", "status", "surface", "surface/search", "upstream",
 			"vault", "vault/audit", "vault/keys", "vault/sqlstore",
 		},
 	},
@@ -136,19 +135,11 @@ var rooms = map[string]rule{
 		},
 	},
 
-	"cli": {
-		ours: []string{
-			"cli/cmdutil", "cli/demo", "cli/inspect", "cli/login", "cli/run", "cli/serve",
-			"cli/server", "cli/setup", "cli/store", "config",
-		},
-		theirs: []string{
-			"github.com/spf13/cobra",
-		},
-	},
+	"cli": {ours: []string{"*"}, theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	"cli/cmdutil": {
 		ours: []string{
 			"auth", "config", "config/edit", "control", "host", "internal/advice",
-			"internal/app", "internal/person", "internal/status", "policy", "process", "vault",
+			"internal/app", "internal/person", "policy", "process", "status", "vault",
 			"vault/keys", "vault/sqlstore",
 		},
 		theirs: []string{
@@ -158,7 +149,7 @@ var rooms = map[string]rule{
 	"cli/demo": {
 		ours: []string{
 			"auth/bulk", "cli/cmdutil", "cli/inspect", "cli/serve", "config", "console",
-			"host", "internal/app", "internal/fake", "internal/status", "vault",
+			"host", "internal/app", "internal/fake", "status", "vault",
 		},
 		theirs: []string{
 			"github.com/spf13/cobra",
@@ -166,8 +157,8 @@ var rooms = map[string]rule{
 	},
 	"cli/inspect": {
 		ours: []string{
-			"auth", "cli/cmdutil", "config", "host", "internal/app", "internal/status",
-			"policy", "policy/pins", "vault", "vault/audit",
+			"auth", "cli/cmdutil", "config", "host", "internal/app", "policy",
+			"policy/pins", "status", "vault", "vault/audit",
 		},
 		theirs: []string{
 			"github.com/spf13/cobra",
@@ -185,7 +176,7 @@ var rooms = map[string]rule{
 	"cli/run": {
 		ours: []string{
 			"cli/cmdutil", "config", "control", "host", "internal/advice", "internal/app",
-			"internal/servercard", "internal/status", "surface", "surface/search", "upstream",
+			"internal/servercard", "status", "surface", "surface/search", "upstream",
 		},
 		theirs: []string{
 			"github.com/spf13/cobra",
@@ -195,7 +186,7 @@ var rooms = map[string]rule{
 		ours: []string{
 			"cli/cmdutil", "config", "console", "control", "gateway", "gateway/authn",
 			"host", "internal/app", "internal/logins", "internal/meter", "internal/otlp", "internal/person",
-			"internal/status", "policy", "surface",
+			"policy", "status", "surface",
 		},
 		theirs: []string{
 			"github.com/lmittmann/tint", "github.com/spf13/cobra", "go.opentelemetry.io/otel/sdk",
@@ -220,8 +211,9 @@ var rooms = map[string]rule{
 			"github.com/spf13/cobra",
 		},
 	},
-	"cli/torture": {ours: []string{"cli/cmdutil", "internal/fake", "internal/torture"}, theirs: []string{"github.com/spf13/cobra"}},
+	"cli/torture": {ours: []string{"cli", "cli/cmdutil", "internal/fake", "internal/torture"}, theirs: []string{"github.com/spf13/cobra"}},
 
+	"status":            {ours: []string{"config", "host", "policy"}},
 	"internal/fake":     {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 	"cmd/usher":         {ours: []string{"cli", "process"}},
 	"cmd/usher-torture": {ours: []string{"cli/cmdutil", "cli/torture", "process"}},
