@@ -84,8 +84,7 @@ func TestConsoleLoginStream(t *testing.T) {
 	servers := []config.Server{protected(t, "notes", as), protected(t, "mail", as)}
 	store := vault.NewMemory()
 	h := openedOn(t, store, &config.Config{Usher: config.DefaultSettings(), Servers: servers})
-	stranger := openedOn(t, store, &config.Config{Usher: config.DefaultSettings(), Servers: servers[:1]})
-	stranger.principal = "mallory"
+	stranger := openedAs(t, "mallory", store, &config.Config{Usher: config.DefaultSettings(), Servers: servers[:1]})
 	for _, app := range []*App{h, stranger} {
 		if err := app.logins.Start(nil, bulk.ModeMissing); err != nil {
 			t.Fatal(err)

@@ -32,6 +32,12 @@ func opened(t *testing.T, cfg *config.Config, servers ...string) *App {
 // openedOn is opened with a store that others may use too.
 func openedOn(t *testing.T, store vault.Store, cfg *config.Config, servers ...string) *App {
 	t.Helper()
+	return openedAs(t, vault.Local, store, cfg, servers...)
+}
+
+// openedAs is openedOn for a principal.
+func openedAs(t *testing.T, principal string, store vault.Store, cfg *config.Config, servers ...string) *App {
+	t.Helper()
 	home := t.TempDir()
 	for _, name := range servers {
 		url, stop, err := fake.New(&fake.Options{Name: name}).Listen()
@@ -43,7 +49,7 @@ func openedOn(t *testing.T, store vault.Store, cfg *config.Config, servers ...st
 		cfg.Servers = append(cfg.Servers, srv.WithDefaults())
 	}
 	h, err := Open(t.Context(), &Options{
-		Config: cfg, Store: store,
+		Config: cfg, Store: store, Principal: principal,
 		Load: config.LoadOptions{System: config.System{Home: home, Workdir: home, LookupEnv: func(name string) (string, bool) {
 			return home, name == "USHER_HOME"
 		}}},
