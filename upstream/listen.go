@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,10 +55,11 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(mcp.Messag
 	var worked atomic.Bool
 	for {
 		began := time.Now()
+		acknowledged := sync.OnceFunc(ready) // a server may say so again and again
 		_, err := c.Do(ctx, mcp.Request{Method: mcp.MethodListen, Params: params, OnNotification: func(m mcp.Message) {
 			if m.Method == mcp.MethodNotifyListenOK {
 				worked.Store(true)
-				ready()
+				acknowledged()
 			} else {
 				on(m)
 			}
@@ -71,7 +73,7 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(mcp.Messag
 		case errors.Is(err, ErrUnauthorized) && (!worked.Load() || !c.mayTryAgain(ctx, err)):
 			return err // it never was for us, or is not any more
 		case c.over.Err() != nil:
-			return err // a new connection listens anew
+			return err // a new connection listens again
 		}
 		if time.Since(began) > listenHealthy {
 			wait.Reset()

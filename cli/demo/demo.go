@@ -286,8 +286,13 @@ func (s *demoStory) changeOne(ctx context.Context, _ *demoOptions) error {
 }
 
 // status shows the table of usher status.
-func (s *demoStory) status(context.Context, *demoOptions) error {
+func (s *demoStory) status(ctx context.Context, _ *demoOptions) error {
 	s.say("\nusher status")
+	for _, srv := range s.w.host.Config().Servers { // lists from before a restart are out of date
+		if _, err := s.w.host.Tools(ctx, srv.Name); err != nil {
+			return err
+		}
+	}
 	b := inspect.MergeBoard(host.Status{}, []status.Report{s.w.host.Servers().Report()})
 	b.AddConfigured(s.w.host.Config(), func(config.Server) string { return "" })
 	fmt.Fprint(s.f.IO.Out, b.Table(inspect.Look(s.f, time.Now())))
