@@ -24,7 +24,9 @@ func (h *Host) targets(ctx context.Context, accounts []string) ([]bulk.Target, e
 }
 
 // reconnect makes the connections of an account use its new login.
-func (h *Host) reconnect(ctx context.Context, a auth.Account) error { return h.app.Logins().Reconnect(ctx, a) }
+func (h *Host) reconnect(ctx context.Context, a auth.Account) error {
+	return h.app.Logins().Reconnect(ctx, a)
+}
 
 func (h *Host) logout(ctx context.Context, a auth.Account) (*auth.Logout, error) {
 	return h.app.Logins().Logout(ctx, a)

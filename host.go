@@ -96,7 +96,9 @@ func (h *Host) Remove(name string) error { return h.app.Servers().Remove(name) }
 
 // Reload drops the connections of a server and clears its circuit breaker, restart
 // budget, ejection and cache, so that the next call connects again.
-func (h *Host) Reload(ctx context.Context, name string) error { return h.app.Servers().Reload(ctx, name) }
+func (h *Host) Reload(ctx context.Context, name string) error {
+	return h.app.Servers().Reload(ctx, name)
+}
 
 // SetHook replaces the program's own policy for requests that begin from now on; nil
 // removes it. The hook is asked after the configured rules, with the principal, the tool

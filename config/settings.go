@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/internal/suggest"
 	"github.com/usher-mcp/usher/internal/visible"
-	"github.com/usher-mcp/usher/internal/limit"
 )
 
 // Settings are the host-wide options, under "usher" in a file. After Load all
