@@ -57,6 +57,9 @@ func (u *unit) acquire(ctx context.Context) (*live, error) {
 		if u.budget.IsEjected() {
 			return nil, u.ejected()
 		}
+		if err := u.startLimited(); err != nil {
+			return nil, err
+		}
 		err = u.join(ctx, epoch)
 		if err != nil && !errors.Is(err, errStale) {
 			return nil, err
@@ -124,7 +127,7 @@ func (u *unit) connect(interest context.Context, epoch uint64) error {
 		return u.install(l, epoch)
 	}
 	l.discard()
-	if interest.Err() != nil && errors.Is(err, interest.Err()) {
+	if errors.Is(err, errStale) || interest.Err() != nil && errors.Is(err, interest.Err()) {
 		u.leave(epoch)
 		return errStale
 	}
@@ -161,6 +164,9 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 	u.mu.Unlock()
 	if err := retry.Sleep(ctx, pause); err != nil {
 		return err
+	}
+	if u.startLimited() != nil { // by a start that failed since the dial was asked for
+		return errStale
 	}
 	resolved, err := u.srv.Resolve(ctx, u.h.opt.Lookup)
 	if err != nil {
@@ -236,7 +242,7 @@ func (u *unit) dialOnce(ctx context.Context, l *live) (conn, error) {
 	} else if opt.Version == "" && doubt != eraWrong {
 		opt.Version, _ = u.h.opt.Memory.Era(ctx, u.digest)
 	}
-	opt.OneStart, opt.OnStart = doubt == eraRight, u.budget.Started
+	opt.OneStart, opt.OnStart = doubt == eraRight || u.budget.Wait(2) > 0, u.budget.Started
 	opt.OnNotification = u.heard
 	if opt.Executable == "" {
 		opt.Executable = u.h.opt.Executable
@@ -278,6 +284,14 @@ func (u *unit) doubtsEra() int {
 		return eraRight
 	}
 	return eraWrong
+}
+
+// startsOfDial is how many processes the next dial may start.
+func (u *unit) startsOfDial() int {
+	if u.doubtsEra() == eraRight {
+		return 1
+	}
+	return 2
 }
 
 // maxRefusals of one request are put to the Authorizer. The first may be of a
@@ -363,6 +377,7 @@ func (u *unit) install(l *live, epoch uint64) error {
 	}
 	u.mu.Lock()
 	if u.epoch != epoch || u.live != nil {
+		u.budget.ForgetStart()
 		u.mu.Unlock()
 		l.shut()
 		return errStale

@@ -98,6 +98,9 @@ func (u *unit) circuitOpen(wait time.Duration) error {
 	u.mu.Unlock()
 	_, failures := u.breaker.Look()
 	err := fmt.Errorf("%w after %d failures in a row", ErrCircuitOpen, failures)
+	if failures == 1 {
+		err = fmt.Errorf("%w after a failure", ErrCircuitOpen)
+	}
 	e := &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), RetryAfter: wait, unreached: true}
 	e.Advice = "a probe is under way; try again in a moment"
 	if wait > 0 {

@@ -21,6 +21,7 @@ type live struct {
 	calls     atomic.Int32 // requests under way
 	refs      int          // guarded by u.mu
 	draining  bool         // guarded by u.mu
+	worked    bool         // the server has answered on it; guarded by u.mu
 	conn      conn
 	u         *unit
 	srv       *config.Server // resolved
@@ -186,6 +187,7 @@ func (u *unit) evict(d time.Duration) bool {
 		return false
 	}
 	l := u.take()
+	u.budget.ForgetStart()
 	l.draining = true
 	if u.state == Connected {
 		u.setState(Disconnected, "")

@@ -52,18 +52,8 @@ func TestOneCallIsOneStart(t *testing.T) {
 // try was announced for.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var starts []time.Time
-		gone := false
-		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if gone {
-				starts = append(starts, time.Now())
-				return nil, transportError(true)
-			}
-			return &double{}, nil
-		}}
+		var f flapping
+		s := &stage{next: f.dial}
 		var out syncBuffer
 		h := s.open(t, &Options{Log: slog.New(slog.NewTextHandler(&out, nil))})
 		defer func() {
@@ -75,14 +65,10 @@ func TestOutage(t *testing.T) {
 			if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
 				t.Fatal(err)
 			}
-			mu.Lock()
-			gone = true
-			mu.Unlock()
+			f.set(true)
 			s.last().die()
 			announced := callFor(t, h, time.Minute)
-			mu.Lock()
-			gone = false
-			mu.Unlock()
+			f.set(false)
 			back := time.Now()
 			for {
 				_, err := h.Do(t.Context(), keyA, callTool("x", nil))
@@ -102,8 +88,133 @@ func TestOutage(t *testing.T) {
 		if st := stateOf(t, h, "a"); st.Ejected || st.RestartCount != 2 {
 			t.Errorf("two outages: %+v", st)
 		}
+		if n := mostWithin(f.failed, time.Minute); n > 5 {
+			t.Errorf("%d starts within a minute", n)
+		}
+	})
+}
+
+// flapping is a server that is away or works, and the times of the starts that failed.
+type flapping struct {
+	mu     sync.Mutex // guards what follows
+	away   bool
+	failed []time.Time
+}
+
+func (f *flapping) set(away bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away = away
+}
+
+// dial starts the program, which works or exits.
+func (f *flapping) dial(context.Context, config.Server, int) (*double, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.away {
+		f.failed = append(f.failed, time.Now())
+		return nil, transportError(true)
+	}
+	return &double{}, nil
+}
+
+// The limit of starts holds across outages, however short: a server that works for a
+// moment in between gets no starts on top of those that failed within the minute.
+func TestStartsOfShortOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f flapping
+		s := &stage{next: f.dial}
+		h := s.open(t, nil)
+		callAsAnnounced(t, h)
+		for range 4 {
+			f.set(true)
+			s.last().die()
+			callFor(t, h, time.Second)
+			f.set(false)
+			callAsAnnounced(t, h)
+		}
+		if n := mostWithin(f.failed, time.Minute); n > 5 || len(f.failed) <= 5 {
+			t.Errorf("%d failed starts within a minute, %d in all", n, len(f.failed))
+		}
+		if st := stateOf(t, h, "a"); st.Ejected || st.RestartCount != 4 || st.Circuit != "closed" {
+			t.Errorf("four outages: %+v", st)
+		}
+	})
+}
+
+// callAsAnnounced calls, once more at the end of each backoff that is announced, until
+// that works.
+func callAsAnnounced(t *testing.T, h *Host) {
+	t.Helper()
+	for {
+		_, err := h.Do(t.Context(), keyA, callTool("x", nil))
+		if err == nil {
+			return
+		}
+		var e *Error
+		if !errors.As(err, &e) || e.RetryAfter <= 0 || e.RetryAfter > time.Minute || !errors.Is(err, ErrCircuitOpen) {
+			t.Fatalf("no next try is announced: %v", err)
+		}
+		time.Sleep(e.RetryAfter)
+	}
+}
+
+// Starts that lead to a connection are not limited, and a server that is started for
+// each call gets as many tries in an outage as any other.
+func TestStartsThatWorkAreNotLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f flapping
+		s := &stage{next: f.dial}
+		h := s.open(t, nil, func(s *config.Server) { s.KeepAlive = 0 })
+		for range 20 {
+			if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if _, err := h.Version(t.Context(), keyA); err != nil { // needs a connection and sends nothing
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if n := s.count("a"); n != 40 {
+			t.Fatalf("%d starts for 40 uses", n)
+		}
+		f.set(true)
+		for i := range 5 {
+			if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); errors.Is(err, ErrCircuitOpen) {
+				t.Fatalf("call %d of the outage: %v", i+1, err)
+			}
+		}
+		if _, err := h.Do(t.Context(), keyA, callTool("x", nil)); !errors.Is(err, ErrCircuitOpen) {
+			t.Errorf("after 5 failures: %v", err)
+		}
+	})
+}
+
+// A dial that may start the program twice, because it exits when it is asked which
+// protocol it speaks, does so only where the limit has room for both.
+func TestSecondStartOfADialIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var starts []time.Time
+		s := &stage{}
+		s.next = func(context.Context, config.Server, int) (*double, error) {
+			opt := s.opts[len(s.opts)-1]
+			starts = append(starts, time.Now())
+			if !opt.OneStart {
+				opt.OnStart()
+				starts = append(starts, time.Now())
+			}
+			return nil, transportError(true)
+		}
+		h := s.open(t, nil)
+		for range 10 {
+			callFor(t, h, time.Minute)
+		}
 		if n := mostWithin(starts, time.Minute); n > 5 {
 			t.Errorf("%d starts within a minute", n)
+		}
+		if len(starts) == s.count("a") || stateOf(t, h, "a").Ejected {
+			t.Errorf("%d starts in %d dials: %+v", len(starts), s.count("a"), stateOf(t, h, "a"))
 		}
 	})
 }

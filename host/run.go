@@ -132,7 +132,7 @@ func (u *unit) noConnection(caller context.Context, t supervise.Ticket, err erro
 		return o
 	case caller.Err() != nil:
 		o.kind = cancelled
-	case errors.Is(err, ErrEjected):
+	case errors.Is(err, ErrEjected), errors.Is(err, ErrCircuitOpen):
 		o.barred = true
 	}
 	u.settle(t, supervise.Neither, nil)

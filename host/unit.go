@@ -156,17 +156,34 @@ func (u *unit) settle(t supervise.Ticket, v supervise.Verdict, f *fault) (opened
 	switch u.breaker.Done(t, v) {
 	case supervise.Open:
 		if u.srv.Transport == config.TransportStdio {
-			u.breaker.Delay(u.budget.Wait())
+			u.breaker.Delay(u.budget.Wait(u.startsOfDial()))
 		}
-		u.h.count.opened.Add(1)
-		u.logOpened()
-		u.circuitChanged(true)
+		u.circuitOpened()
 		return true
 	case supervise.Closed:
 		u.log(slog.LevelInfo, "the circuit is closed, the server works again")
 		u.circuitChanged(false)
 	}
 	return false
+}
+
+// startLimited is nil when a process may be started. Else the circuit is open until it
+// may.
+func (u *unit) startLimited() error {
+	wait := u.budget.WaitStart(u.breaker.IsClosed())
+	if wait <= 0 {
+		return nil
+	}
+	if u.breaker.Trip(wait) {
+		u.circuitOpened()
+	}
+	return u.circuitOpen(max(wait, u.breaker.Left()))
+}
+
+func (u *unit) circuitOpened() {
+	u.h.count.opened.Add(1)
+	u.logOpened()
+	u.circuitChanged(true)
 }
 
 // circuitChanged publishes that the circuit opened or closed.
@@ -203,6 +220,10 @@ func (u *unit) worked(l *live) {
 	if u.live == l {
 		u.lastErr = nil
 		u.setState(Connected, "")
+		if !l.worked {
+			l.worked = true
+			u.budget.ForgetStart()
+		}
 	}
 }
 
@@ -260,6 +281,9 @@ func (u *unit) reconnect() *live {
 	defer u.mu.Unlock()
 	u.epoch++
 	l := u.take()
+	if l != nil {
+		u.budget.ForgetStart()
+	}
 	if u.state != Ejected {
 		u.lastErr = nil
 		u.setState(Disconnected, "")

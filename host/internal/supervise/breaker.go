@@ -115,6 +115,19 @@ func (b *Breaker) Delay(wait time.Duration) {
 	}
 }
 
+// Trip opens the circuit for wait, whatever failed before, and reports whether that
+// changed its state.
+func (b *Breaker) Trip(wait time.Duration) (opened bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == Open {
+		return false
+	}
+	b.until = time.Now().Add(wait)
+	b.move(Open)
+	return true
+}
+
 // Left is how much longer an open circuit stays open.
 func (b *Breaker) Left() time.Duration {
 	b.mu.Lock()

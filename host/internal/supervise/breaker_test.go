@@ -209,3 +209,24 @@ func TestBreakerLikeGobreaker(t *testing.T) {
 		})
 	})
 }
+
+// A circuit that is opened early lets a probe through at the end of that wait, and its
+// pause after failures stays what it was.
+func TestBreakerTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b Breaker
+		b.Init(3, 30*time.Second)
+		before, _, _ := b.Allow()
+		if !b.Trip(5*time.Second) || b.Trip(time.Hour) {
+			t.Error("the circuit opens once")
+		}
+		if b.Done(before, Success) != "" || b.Left() != 5*time.Second {
+			t.Errorf("open for %v; a result from before counts", b.Left())
+		}
+		time.Sleep(5 * time.Second)
+		probe, _, ok := b.Allow()
+		if !ok || !probe.Probe || b.Done(probe, Failure) != Open || b.Left() != 30*time.Second {
+			t.Errorf("admitted %v, probe %v, then open for %v", ok, probe.Probe, b.Left())
+		}
+	})
+}

@@ -19,7 +19,8 @@ type Restarts struct {
 	restarts []time.Time // one for each time that the server failed and worked again
 	streak   int         // restarts since the server last worked
 	last     time.Time   // the last of them
-	starts   []time.Time // the last starts of a process, at most limit of them
+	starts   []time.Time // the last starts of a process that failed, at most limit of them
+	running  time.Time   // the last start, while it is not known whether that process works
 	ejected  time.Time   // zero when it is not
 }
 
@@ -62,27 +63,65 @@ func (b *Restarts) Worked() {
 	b.restarts, b.streak = append(b.restarts, b.last), 0
 }
 
-// Started notes that a process is started now.
+// Started notes that a process is started now. The one before it failed, unless
+// ForgetStart was called for it.
 func (b *Restarts) Started() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.starts) >= b.limit() {
-		b.starts = slices.Delete(b.starts, 0, len(b.starts)-b.limit()+1)
+	b.starts = b.failed()
+	if n := len(b.starts) - b.limit(); n > 0 {
+		b.starts = slices.Delete(b.starts, 0, n)
 	}
-	b.starts = append(b.starts, time.Now())
+	b.running = time.Now()
+}
+
+// ForgetStart notes that the process that was started last answers, or that usher has
+// stopped it: its start does not count.
+func (b *Restarts) ForgetStart() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running = time.Time{}
+}
+
+// failed returns the starts that count. It needs mu.
+func (b *Restarts) failed() []time.Time {
+	if b.running.IsZero() {
+		return b.starts
+	}
+	return append(b.starts, b.running)
 }
 
 // limit is how many processes may be started within a period while nothing works.
 func (b *Restarts) limit() int { return max(b.Max, 1) }
 
-// Wait is how long a probe has to wait for its start.
-func (b *Restarts) Wait() time.Duration {
+// Wait is how long it takes until the limit has room for n more starts. Where n is more
+// than the limit, that is when no start counts any longer.
+func (b *Restarts) Wait(n int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.starts) < b.limit() {
+	return b.wait(n)
+}
+
+// wait is Wait; it needs mu.
+func (b *Restarts) wait(n int) time.Duration {
+	failed := b.failed()
+	last := min(len(failed)-b.limit()+n, len(failed)) - 1 // that must leave the period
+	if last < 0 {
 		return 0
 	}
-	return time.Until(b.starts[0].Add(min(b.Window, minute)))
+	return max(time.Until(failed[last].Add(min(b.Window, minute))), 0)
+}
+
+// WaitStart is how long the next start has to wait. While the circuit is closed, the
+// start that follows the last restart of the budget does not wait: it works, or the
+// server is ejected.
+func (b *Restarts) WaitStart(closed bool) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if closed && b.streak >= b.Max {
+		return 0
+	}
+	return b.wait(1)
 }
 
 // Clear forgets all restarts and ends an ejection.
@@ -93,7 +132,8 @@ func (b *Restarts) Clear() {
 }
 
 func (b *Restarts) forget() {
-	b.restarts, b.starts, b.streak, b.ejected = nil, nil, 0, time.Time{}
+	b.restarts, b.starts, b.streak = nil, nil, 0
+	b.running, b.ejected = time.Time{}, time.Time{}
 }
 
 // Used returns how many restarts count now.

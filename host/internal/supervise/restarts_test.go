@@ -64,8 +64,8 @@ func TestBudgetOfOutages(t *testing.T) {
 					t.Fatal("ejected by an outage")
 				}
 			}
-			if b.Wait() <= 0 || b.Wait() > time.Minute {
-				t.Errorf("after 5 starts at once the next one waits %v", b.Wait())
+			if b.Wait(1) <= 0 || b.Wait(1) > time.Minute {
+				t.Errorf("after 5 starts at once the next one waits %v", b.Wait(1))
 			}
 			for range 5 {
 				if b.Spend(true) {
@@ -83,11 +83,67 @@ func TestBudgetOfOutages(t *testing.T) {
 			t.Errorf("before the end: %v, %v, %v left", ejected, ended, b.Left())
 		}
 		time.Sleep(time.Nanosecond)
-		if ejected, ended := b.Check(); ejected || !ended || b.Used() != 0 || b.Wait() != 0 {
+		if ejected, ended := b.Check(); ejected || !ended || b.Used() != 0 || b.Wait(1) != 0 {
 			t.Errorf("at the end: %v, %v, %d used", ejected, ended, b.Used())
 		}
 		if _, ended := b.Check(); ended {
 			t.Error("it ended twice")
+		}
+	})
+}
+
+// Starts that failed count for a minute, whatever worked in between; others do not.
+func TestBudgetOfStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Restarts{Max: 3, Window: 5 * time.Minute}
+		want := func(one, two, four time.Duration) {
+			t.Helper()
+			if b.Wait(1) != one || b.Wait(2) != two || b.Wait(4) != four {
+				t.Errorf("one start waits %v, two %v, four %v; want %v, %v, %v", b.Wait(1), b.Wait(2), b.Wait(4), one, two, four)
+			}
+		}
+		want(0, 0, 0)
+		for range 10 {
+			b.Started()
+			b.ForgetStart()
+		}
+		want(0, 0, 0)
+		for range 2 {
+			b.Started()
+			time.Sleep(10 * time.Second)
+		}
+		want(0, 40*time.Second, 50*time.Second)
+		b.Started()
+		b.ForgetStart()
+		b.Worked()
+		want(0, 40*time.Second, 50*time.Second)
+		b.Started()
+		want(40*time.Second, 50*time.Second, time.Minute)
+		time.Sleep(40 * time.Second)
+		want(0, 10*time.Second, 20*time.Second)
+		b.Clear()
+		want(0, 0, 0)
+	})
+}
+
+// The start that works or ejects the server is not held back, except behind a circuit
+// that is not closed.
+func TestBudgetLastStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Restarts{Max: 2, Window: 5 * time.Minute}
+		for i, wait := range []time.Duration{0, 0} {
+			if got := b.WaitStart(true); got != wait {
+				t.Errorf("start %d waits %v, want %v", i+1, got, wait)
+			}
+			b.Started()
+			b.Spend(false)
+		}
+		if b.WaitStart(true) != 0 || b.WaitStart(false) != time.Minute {
+			t.Errorf("the last start waits %v, that of a probe %v", b.WaitStart(true), b.WaitStart(false))
+		}
+		b.Worked()
+		if b.WaitStart(true) != time.Minute {
+			t.Errorf("in the next outage a start waits %v", b.WaitStart(true))
 		}
 	})
 }
