@@ -88,19 +88,19 @@ func sqliteDSN(path string) string {
 	return u.String()
 }
 
+// sqliteVersion reads all it decides on in one statement: another process may create the
+// schema at the same time.
 func sqliteVersion(ctx context.Context, q querier, path string) (int, error) {
 	var version, id, tables int
-	if err := q.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
-		return 0, err
-	}
-	if err := q.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil {
+	err := q.QueryRowContext(ctx, `SELECT
+		(SELECT user_version FROM pragma_user_version),
+		(SELECT application_id FROM pragma_application_id),
+		(SELECT count(*) FROM sqlite_schema)`).Scan(&version, &id, &tables)
+	if err != nil {
 		return 0, err
 	}
 	if id == applicationID {
 		return version, nil
-	}
-	if err := q.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
-		return 0, err
 	}
 	if tables > 0 || version != 0 || id != 0 {
 		return 0, fmt.Errorf("%w: %s is a database of another program (set another `store`)", vault.ErrInvalid, path)
