@@ -71,7 +71,7 @@ func next(s *Server) *status.Advice {
 func serverLogin(a host.AuthStatus) string {
 	switch {
 	case a.NeedsLogin():
-		return plain(cmp.Or(strings.TrimPrefix(a.Reason, "a login is needed: "), "needed"))
+		return plain(cmp.Or(strings.TrimPrefix(a.Reason, "login required: "), "needed"))
 	case a.State == host.AuthOK:
 		return "ok"
 	case a.State == host.AuthPending:

@@ -61,7 +61,7 @@ func TestTryRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ form, want string }{
 		"wrong value":   {"server=a&tool=add&arg.n=seven", "it has to be a number"},
 		"missing value": {"server=a&tool=add", "it is needed"},
-		"no JSON":       {"server=a&tool=add&json=%7B", "this is no JSON"},
+		"no JSON":       {"server=a&tool=add&json=%7B", "not valid JSON"},
 		"not confirmed": {"server=a&tool=drop&json=%7B%22x%22%3A1%7D", "tick the box"},
 		"unknown tool":  {"server=a&tool=gone", "not there any more"},
 	} {
