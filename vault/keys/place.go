@@ -285,5 +285,5 @@ func parseKey(text []byte) ([]byte, error) {
 	if raw, err := base64.RawStdEncoding.DecodeString(s); err == nil && len(raw) == keySize {
 		return raw, nil
 	}
-	return nil, fmt.Errorf("it is no key of %d bytes in base64 or hexadecimal", keySize)
+	return nil, fmt.Errorf("not a key of %d bytes in base64 or hexadecimal", keySize)
 }
