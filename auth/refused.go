@@ -77,7 +77,7 @@ func (rs *refusals) noGrant(ctx context.Context, a Account, srv config.Server, c
 		}
 	}
 	if machineFlow(srv) == "" {
-		return needsLogin(a, "the server wants a login")
+		return needsLogin(a, "not logged in")
 	}
 	_, err := rs.refresher.renew(ctx, a, srv, renewal{challenge: &c})
 	return err

@@ -335,7 +335,7 @@ func (u *unit) dialFailed(epoch uint64, err error) error {
 	case !current:
 		return errStale
 	case e.kind == refused:
-		u.log(slog.LevelWarn, "a login is needed", "reason", reason(err))
+		u.log(slog.LevelWarn, "login required", "reason", reason(err))
 	case e.kind.bad():
 		u.logDown("cannot connect", err, ejected)
 	default:

@@ -29,7 +29,7 @@ var (
 	// have been carried out. It was not repeated.
 	ErrOutcomeUnknown = errors.New("the outcome is unknown")
 	// ErrNeedsLogin: a person has to log in, see [NeedsLoginError].
-	ErrNeedsLogin = errors.New("a login is needed")
+	ErrNeedsLogin = errors.New("login required")
 	// ErrHeldBack: the definition has not been approved.
 	ErrHeldBack = errors.New("held back until approved")
 	// ErrDisabled: the server is switched off, or its definition is broken.

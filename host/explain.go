@@ -99,7 +99,7 @@ func (u *unit) circuitOpen(wait time.Duration) error {
 	_, failures := u.breaker.Look()
 	err := fmt.Errorf("%w after %d failures in a row", ErrCircuitOpen, failures)
 	e := &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), RetryAfter: wait, unreached: true}
-	e.Advice = "a probe is under way; try again in a moment"
+	e.Advice = "a probe is in progress; try again in a moment"
 	if wait > 0 {
 		e.Advice, e.Action = nextTry(wait), ActionReload
 	}
