@@ -173,7 +173,7 @@ func (x *examiner) reach(ctx context.Context, srv config.Server, d *diagnosis) b
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, resolved.URL, nil)
 	if err != nil {
-		d.add(checkProblem, "address", "mend url in "+cmdutil.Origin(x.factory, srv.Origin), "%s is no address", config.Visible(srv.Masked().URL))
+		d.add(checkProblem, "address", "fix url in "+cmdutil.Origin(x.factory, srv.Origin), "%s is not a valid URL", config.Visible(srv.Masked().URL))
 		return false
 	}
 	req.Header.Set("Accept", "text/event-stream")
