@@ -32,20 +32,20 @@ func newCmdDemo(f *cmdutil.Factory, runF func(context.Context, *demoOptions) err
 		runF = demoRun
 	}
 	c := &cobra.Command{
-		Use: "demo", Short: "See usher at work on a small world of its own", GroupID: "use", Args: cmdutil.ExactArgs(0),
-		Long: `Start a small world in this process: six servers, two of them programs and four
-over HTTP, three of which want a login, one slow, one that crashes now and then. Log
-in, call a tool on each, break one and see it recover, and look at all of it in the
-console. Nothing of yours is read or changed, and nothing leaves this machine.
+		Use: "demo", Short: "Run a self-contained demo", GroupID: "use", Args: cmdutil.ExactArgs(0),
+		Long: `Start six sample servers in this process: two stdio servers and four over HTTP; three
+require login, one is slow, one crashes now and then. The demo logs in, calls a tool on
+each, breaks one, shows it recover, and shows everything in the console. It reads and
+changes none of your files, and nothing leaves this machine.
 
-On a terminal the consent page is opened in a browser, and the console stays until
-Ctrl-C. Elsewhere the demo consents by itself and ends.`,
+On a terminal the demo opens the consent page in a browser, and the console stays open
+until Ctrl-C. Otherwise the demo approves the logins automatically and exits.`,
 		Example: `  usher demo
-  usher demo --auto                 no browser: the demo consents by itself
-  usher demo --auto --stay          and leaves the console open until a signal`,
+  usher demo --auto                 no browser: approve the logins automatically
+  usher demo --auto --stay          and leave the console open until a signal`,
 		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().BoolVar(&o.auto, "auto", false, "consent to the logins by itself")
+	c.Flags().BoolVar(&o.auto, "auto", false, "approve the logins automatically")
 	c.Flags().BoolVar(&o.stay, "stay", false, "leave the console open at the end, also without a terminal")
 	return c
 }

@@ -43,7 +43,7 @@ func newCmdAdd(f *cmdutil.Factory, runF func(context.Context, *addOptions) error
 		Long: `Add a server to your own file, or with --project to the project's .mcp.json. The
 comments and the layout of the file stay as they are. Nothing is started.
 
-Values may hold placeholders that are filled in when the server is used:
+Values may hold placeholders that are resolved when the server starts:
 ${env:NAME}, ${NAME:-default}, ${file:PATH}, ${secret:NAME}. Write them in single
 quotes, or the shell fills them in. A project file never gets a literal
 credential.`,

@@ -26,7 +26,7 @@ func newCmdRemove(f *cmdutil.Factory, runF func(context.Context, *removeOptions)
 	}
 	c := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a server from your configuration", GroupID: "config",
-		Long: `Remove a server from the file it stands in. The rest of the file stays as it is,
+		Long: `Remove a server from the file that defines it. The rest of the file stays as it is,
 comments and layout included.`,
 		Example: `  usher remove docs
   usher remove docs --project     only from the project's file
