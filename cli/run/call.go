@@ -48,7 +48,7 @@ Exit codes: 0 success, 1 the call failed or the tool returned an error, 2 wrong 
 	}
 	flags := c.Flags()
 	flags.StringVar(&o.args, "args", "", "arguments as a JSON `object`")
-	flags.DurationVar(&o.timeout, "timeout", 0, "timeout of the whole command, including connecting, e.g. 90s (default: the server's timeouts)")
+	flags.DurationVar(&o.timeout, "timeout", 0, "timeout of the whole command, including connecting and waiting for other processes, e.g. 90s (default: the server's timeouts)")
 	flags.BoolVar(&o.json, "json", false, "print the raw result, exactly as the server sent it")
 	flags.StringVar(&o.out, "out", ".", "`directory` to save images and files into")
 	return c

@@ -64,7 +64,7 @@ var aboutServer = map[string]string{
 	"supervision":                  "restarts and circuit breaker:",
 	"supervision.circuitThreshold": "failures in a row that open the circuit",
 	"supervision.circuitReset":     "how long the circuit stays open; longer each time a probe fails",
-	"supervision.maxRestarts":      "restarts within `restartWindow`; one more ejects the server for `ejectionReset` or until `usher reload`",
+	"supervision.maxRestarts":      "restarts within `restartWindow`; one more ejects the server for `ejectionReset` or until `usher reload`. `0`: the first crash ejects it",
 	"supervision.ejectionReset":    "how long an ejection lasts; then one request tries to connect (default: 10 × `restartWindow`)",
 	"supervision.restartWindow":    "see `maxRestarts`",
 	"supervision.retry":            "when a call is retried after a lost connection: only if it cannot have run or a trusted server declares it idempotent (`safe`), always, or never",
