@@ -191,7 +191,7 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 func (u *unit) permitted(ctx context.Context) error {
 	switch {
 	case u.srv.Problem != nil:
-		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrDisabled, u.srv.Problem), Advice: "mend its definition", Action: ActionReload}
+		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrDisabled, u.srv.Problem), Advice: "fix its definition", Action: ActionReload}
 	case u.srv.Disabled:
 		return &Error{Op: "connect", Server: u.key.Server, Err: ErrDisabled, Advice: `remove "disabled" from its definition`}
 	case u.h.opt.Approved == nil:

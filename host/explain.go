@@ -42,7 +42,7 @@ func (u *unit) explain(op operation, o outcome, t tries) error {
 	late := o.kind == cancelled && errors.Is(err, context.DeadlineExceeded)
 	if t.sent && (late || o.kind.leavesDoubt()) && !op.repeatable() {
 		u.h.count.unknown.Add(1)
-		e.Err = fmt.Errorf("%w: the request was sent and no answer came that could be used: %w", ErrOutcomeUnknown, err)
+		e.Err = fmt.Errorf("%w: the request was sent, but no valid response arrived: %w", ErrOutcomeUnknown, err)
 		e.Advice, e.Action = "it may have been carried out; check before you repeat it", ""
 	}
 	return e

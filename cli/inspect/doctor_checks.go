@@ -259,7 +259,7 @@ func (x *examiner) lastWords(ctx context.Context, srv config.Server, said string
 	if len(last) == 0 || strings.Contains(said, last[len(last)-1]) {
 		return ""
 	}
-	return "\nits last words: " + strings.Join(last, "\n                ")
+	return "\nlast output: " + strings.Join(last, "\n                ")
 }
 
 func (x *examiner) version(name string) string {

@@ -70,7 +70,7 @@ func lockFile(cfg *config.Config, named string) (string, error) {
 	if path := app.LockPath(cfg); path != "" {
 		return path, nil
 	}
-	return "", cmdutil.WithHint(errors.New("there is no project file here that a lock could stand beside"), "usher pins lock FILE")
+	return "", cmdutil.WithHint(errors.New("there is no project file here to write a lock file next to"), "usher pins lock FILE")
 }
 
 // lockedServers are the servers a lock speaks of: the project's, or all when there
@@ -156,7 +156,7 @@ func pinsVerifyRun(ctx context.Context, o *pinsOptions) error {
 		f.Note("%s differs from what is known; %s", f.Short(path), cmdutil.Remedy(f, "usher pins lock takes it as it is"))
 		return &cmdutil.SilentError{Code: cmdutil.ExitBlocked}
 	}
-	f.Note("all is as locked in %s", f.Short(path))
+	f.Note("OK: tools match %s", f.Short(path))
 	return nil
 }
 

@@ -64,7 +64,7 @@ With --json a program can drive the logins: usher prints one JSON object per lin
 reads answers from stdin, one per line: the redirect URL, or
 {"state": …, "code": …, "iss": …}, or {"cancel": "SERVER"}. docs/cli-json.md has the keys.
 
-Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
+Exit codes: 0 logged in, 1 failed, 10 still waiting for the user.`,
 		Example: `  usher login --missing              all that have no login yet
   usher login --tag work             those of them that have the tag work
   usher login linear
@@ -173,7 +173,7 @@ func loginEach(ctx context.Context, f *cmdutil.Factory, o *loginOptions) error {
 
 // errStillWaiting says that the time was up, or standard input ended, before the person
 // was done.
-var errStillWaiting = errors.New("still waiting for a person")
+var errStillWaiting = errors.New("still waiting for the user")
 
 // finishCommand is what finishes the login of an account that waits.
 func finishCommand(ctx context.Context, f *cmdutil.Factory, h *app.App, account auth.Account) string {
@@ -242,7 +242,7 @@ func loginWithoutBrowser(ctx context.Context, f *cmdutil.Factory, e *auth.Engine
 func loginBrowser(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
 	opt.Listen = true
 	return e.Browser(ctx, cmdutil.Interactive(f), account, srv, opt, func(p *auth.Pending) {
-		f.Note("opened your browser for %s. If it did not open, follow this address:\n  %s", account, p.AuthorizeURL)
+		f.Note("opened your browser for %s. If it did not open, open this URL:\n  %s", account, p.AuthorizeURL)
 	})
 }
 

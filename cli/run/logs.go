@@ -83,7 +83,7 @@ func savedLogs(ctx context.Context, f *cmdutil.Factory, o *logsOptions) error {
 		all = append(all, logLine{Time: l.Time, Text: l.Text})
 	}
 	if o.follow {
-		f.Note("no running usher hosts %s; these are its last words", o.server)
+		f.Note("no usher process runs %s; this is its last output", o.server)
 	}
 	if len(all) == 0 {
 		f.Note("%s wrote nothing to standard error in its last run", o.server)

@@ -59,7 +59,7 @@ func searchRun(ctx context.Context, o *searchOptions) error {
 		return f.PrintJSON(foundJSON(found))
 	}
 	if len(found) == 0 {
-		f.Note("no known tool fits %s", config.Visible(o.words))
+		f.Note("no matching tools for %s", config.Visible(o.words))
 	} else {
 		showFound(f, found)
 	}

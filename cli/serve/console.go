@@ -70,7 +70,7 @@ func consoleRun(ctx context.Context, o *consoleOptions) error {
 	case o.json:
 		return f.PrintJSON(map[string]any{"consoles": links})
 	case len(links) == 0:
-		return cmdutil.WithHint(errors.New("no running usher serves a console"), "usher serve --http 127.0.0.1:7331")
+		return cmdutil.WithHint(errors.New("no usher process serves a console"), "usher serve --http 127.0.0.1:7331")
 	}
 	for _, l := range links {
 		fmt.Fprintln(f.IO.Out, l.Link)

@@ -132,6 +132,6 @@ func nobodyHosts(f *cmdutil.Factory, o *steerOptions, got cmdutil.SteerOutcome) 
 		f.Note("no usher process is running, so there is nothing to %s", o.operation)
 		return nil
 	}
-	f.Note("no running usher hosts %s, so there is nothing to %s", config.Unquoted(o.server), o.operation)
+	f.Note("no usher process runs %s, so there is nothing to %s", config.Unquoted(o.server), o.operation)
 	return nil
 }

@@ -128,7 +128,7 @@ func choose(f *cmdutil.Factory, places []definition, o *removeOptions) (definiti
 	case len(fit) == 1:
 		return fit[0], nil
 	case len(fit) == 0:
-		return definition{}, cmdutil.WithHint(fmt.Errorf("%s is not in that file; it stands in %s", o.name, f.Short(places[0].file.Path)), "usher remove %s", o.name)
+		return definition{}, cmdutil.WithHint(fmt.Errorf("%s is not in that file; it is in %s", o.name, f.Short(places[0].file.Path)), "usher remove %s", o.name)
 	case o.project || o.user:
 		return fit[len(fit)-1], nil
 	}

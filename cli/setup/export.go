@@ -72,7 +72,7 @@ func exportRun(ctx context.Context, o *exportOptions) error {
 		f.Note("%s", cmdutil.CleanLine(n))
 	}
 	if shown {
-		f.Note("the output holds passwords or tokens, written out")
+		f.Note("the output contains plaintext secrets")
 		f.Note("do not paste it anywhere; usher export without --secrets is safe to share")
 	}
 	if f.IO.OutTTY {

@@ -177,7 +177,7 @@ func importPlan(f *cmdutil.Factory, t cmdutil.Target, o *importOptions) (*client
 	if !o.all && !project {
 		plan.Add = slices.DeleteFunc(plan.Add, func(n clients.Planned) bool {
 			if n.Project {
-				plan.Skipped = append(plan.Skipped, clients.Skipped{From: n.From[0], Name: n.Server.Name, Reason: "it stands in a project's file; --all takes it too"})
+				plan.Skipped = append(plan.Skipped, clients.Skipped{From: n.From[0], Name: n.Server.Name, Reason: "it is in a project file; --all imports it too"})
 			}
 			return n.Project
 		})
@@ -218,7 +218,7 @@ func importSources(f *cmdutil.Factory, o *importOptions) ([]clients.Found, error
 	}
 	for _, name := range names {
 		if i := slices.IndexFunc(found, func(src clients.Found) bool { return src.Client == name && src.Err != nil }); i >= 0 {
-			return nil, cmdutil.WithHint(fmt.Errorf("import %s: %w", name, found[i].Err), "mend that file, or name others to import from")
+			return nil, cmdutil.WithHint(fmt.Errorf("import %s: %w", name, found[i].Err), "fix that file, or name others to import from")
 		}
 		if !slices.ContainsFunc(found, func(src clients.Found) bool { return src.Client == name }) {
 			return nil, cmdutil.WithHint(fmt.Errorf("%s has no file with servers on this machine", name), "usher import FILE reads a file anywhere")
@@ -267,7 +267,7 @@ func importSaid(f *cmdutil.Factory, plan *clients.Plan, t cmdutil.Target) {
 		}
 	}
 	if moved > 0 {
-		f.Note("  %s moved into the sealed store: usher secret list", cmdutil.Count(moved, "credential"))
+		f.Note("  %s moved to the encrypted store: usher secret list", cmdutil.Count(moved, "credential"))
 	}
 	if literal > 0 {
 		f.Note("  %s a credential written out, as in the file it came from", cmdutil.Count(literal, "server")+map[bool]string{true: " holds", false: " hold"}[literal == 1])

@@ -123,13 +123,13 @@ func secretSetRun(ctx context.Context, o *secretSetOptions) error {
 		return err
 	}
 	if value == "" {
-		return cmdutil.WithHint(fmt.Errorf("the value of %s is empty; nothing was kept", name), "printf %%s \"$VALUE\" | usher secret set %s -", name)
+		return cmdutil.WithHint(fmt.Errorf("the value of %s is empty; nothing was saved", name), "printf %%s \"$VALUE\" | usher secret set %s -", name)
 	}
 	secret := vault.NewSecret(value)
 	if err := h.Secrets().Set(ctx, name, secret); err != nil {
 		return err
 	}
-	f.Note("kept %s as %s; write ${secret:%s} where it is needed", secret, name, name)
+	f.Note("saved %s as %s; reference it as ${secret:%s}", secret, name, name)
 	return nil
 }
 
@@ -170,7 +170,7 @@ func secretListRun(ctx context.Context, o *secretListOptions) error {
 		return f.PrintJSON(map[string]any{"secrets": secretsJSON(list)})
 	}
 	if len(list) == 0 {
-		f.Note("no secrets are kept; next: usher secret set NAME")
+		f.Note("no secrets are stored; next: usher secret set NAME")
 		return nil
 	}
 	t := cmdutil.Table{Head: []string{"NAME", "FINGERPRINT", "CHANGED"}}

@@ -58,7 +58,7 @@ func tokenMintRun(ctx context.Context, o *tokenMintOptions) error {
 	if err != nil {
 		return err
 	}
-	o.f.Note("token %s; it is shown only now, and kept as a hash:", token.ID)
+	o.f.Note("token %s; it is shown only once; usher stores a hash:", token.ID)
 	_, err = fmt.Fprintln(o.f.IO.Out, text)
 	return err
 }

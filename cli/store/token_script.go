@@ -65,7 +65,7 @@ func tokenScriptRun(_ context.Context, o *tokenScriptOptions) error {
 	if err != nil {
 		return err
 	}
-	f.Note("%s for scripts; it is shown only now, and kept as a hash:", person.TokenVariable)
+	f.Note("%s for scripts; it is shown only once; usher stores a hash:", person.TokenVariable)
 	_, err = fmt.Fprintln(f.IO.Out, token)
 	return err
 }
