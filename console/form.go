@@ -193,7 +193,7 @@ func arguments(fields []field, form url.Values) (args []byte, whole string, ok b
 		}
 		if f.Value == "" {
 			if f.Required {
-				f.Problem, ok = "it is needed", false
+				f.Problem, ok = "required", false
 			}
 			if f.Required && (f.Kind == "text" || f.Kind == "area") {
 				f.Problem += "; an empty text can be given as JSON"
