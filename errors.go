@@ -70,7 +70,7 @@ var ownKinds = []struct {
 var hints = map[Kind]string{
 	KindNeedsLogin:     "log in to the server",
 	KindDenied:         "change the rule or the hook that denies it",
-	KindBudget:         "wait until the budget refills, or raise it",
+	KindBudget:         "wait until the budget resets, or raise it",
 	KindSchemaChanged:  "compare the tool with its pin, and accept it if the change is wanted",
 	KindUnavailable:    "try again later, or reload the server",
 	KindOutcomeUnknown: "find out whether it ran before trying again",

@@ -11,7 +11,7 @@ import (
 // Errors that callers branch on.
 var (
 	// ErrNeedsLogin: a person has to log in, see [NeedsLoginError].
-	ErrNeedsLogin = errors.New("a login is needed")
+	ErrNeedsLogin = errors.New("login required")
 	// ErrUnknownState: no login waits for this answer. It may be finished, too
 	// old, or somebody else's.
 	ErrUnknownState = errors.New("no login waits for this answer")

@@ -77,7 +77,7 @@ func (rs *refusals) noGrant(ctx context.Context, a Account, srv config.Server, c
 		}
 	}
 	if machineFlow(srv) == "" {
-		return needsLogin(a, "the server wants a login")
+		return needsLogin(a, "not logged in")
 	}
 	_, err := rs.refresher.renew(ctx, a, srv, renewal{challenge: &c})
 	return err
@@ -89,7 +89,7 @@ func (rs *refusals) tooNarrow(ctx context.Context, a Account, srv config.Server,
 		return nil // a login has widened it meanwhile
 	}
 	if machineFlow(srv) != "" {
-		return &NeedsLoginError{Account: a, Reason: "the server wants the scope " + orNothing(oauth.Clean(c.Scope, 200)) + "; add it to oauth.scopes", Command: "usher doctor " + a.String()}
+		return &NeedsLoginError{Account: a, Reason: "the server requires the scope " + orNothing(oauth.Clean(c.Scope, 200)) + "; add it to oauth.scopes", Command: "usher doctor " + a.String()}
 	}
 	return rs.steps.request(ctx, a, g, c)
 }

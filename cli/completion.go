@@ -16,8 +16,8 @@ func newCmdCompletion(f *cmdutil.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "Print a script that completes commands, servers and tools in your shell", GroupID: "config",
 		Long: `Print the completion script for bash, zsh, fish or powershell. Names of servers
-come from your configuration, names of tools from what was last known of each
-server; completing starts nothing.`,
+come from your configuration, names of tools from the cached tools of each
+server; completion starts nothing.`,
 		Example: `  source <(usher completion bash)                                        this session
   usher completion bash > ~/.local/share/bash-completion/completions/usher
   usher completion zsh > "${fpath[1]}/_usher"

@@ -227,7 +227,7 @@ func TestCourierNoLine(t *testing.T) {
 		"older usher":      {shell(`echo "unknown flag: --courier-far" >&2; exit 2`), []string{"--all"}, cmdutil.ExitError, []string{"does not know couriers", "update it there", "unknown flag"}},
 		"not reached":      {shell(`echo "ssh: connect: refused" >&2; exit 255`), []string{"--all"}, cmdutil.ExitError, []string{"was not reached", "connect: refused"}},
 		"ended early":      {[]string{"true"}, []string{"--all"}, cmdutil.ExitError, []string{"ended before usher there was done"}},
-		"newer usher":      {shell(`echo 'usher-courier-far {"kind":"hello","hello":{"protocol":99,"usher":"v9"}}'; cat >/dev/null`), []string{"--all"}, cmdutil.ExitError, []string{"there it is v9", "update the older one"}},
+		"newer usher":      {shell(`echo 'usher-courier-far {"kind":"hello","hello":{"protocol":99,"usher":"v9"}}'; cat >/dev/null`), []string{"--all"}, cmdutil.ExitError, []string{"the other machine has v9", "update the older one"}},
 		"nonsense":         {shell(`echo 'usher-courier-far {"kind":'; cat >/dev/null`), []string{"--all"}, cmdutil.ExitError, []string{"cannot be read"}},
 		"its own words":    {w.words, []string{"--all", "--far-usher", w.there, "--", "nots"}, cmdutil.ExitError, []string{`"nots"`, "notes"}},
 		"nothing to do":    {[]string{"true"}, nil, cmdutil.ExitUsage, []string{"--courier needs --all"}},

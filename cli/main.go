@@ -85,9 +85,9 @@ func newRoot(f *cmdutil.Factory) *cobra.Command {
 func bareRoot(f *cmdutil.Factory) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "usher",
-		Short: "One host for all your MCP servers",
-		Long: `usher stands between agents (or you) and many MCP servers: it logs them in,
-keeps them healthy, guards what may be called, and shows them as one.`,
+		Short: "A gateway for MCP servers",
+		Long: `usher is a gateway for MCP servers: it logs in to them, keeps them running, enforces
+policy, and exposes them to agents as one.`,
 		Example: `  usher init                          import servers, log in, point your agents at usher
   usher add docs https://example.com/mcp
   usher tools docs
@@ -110,12 +110,12 @@ keeps them healthy, guards what may be called, and shows them as one.`,
 		return cmdutil.Usagef(c.CommandPath()+" --help", "%v", err)
 	})
 	root.AddGroup(
-		&cobra.Group{ID: "use", Title: "Use servers:"},
-		&cobra.Group{ID: "run", Title: "Look after servers:"},
+		&cobra.Group{ID: "use", Title: "Use:"},
+		&cobra.Group{ID: "run", Title: "Operate:"},
 		&cobra.Group{ID: "config", Title: "Configure:"},
 	)
 	flags := root.PersistentFlags()
 	flags.StringVar(&f.ConfigFile, "config", "", "use this `file` instead of the user and project files")
-	flags.BoolVarP(&f.Verbose, "verbose", "v", false, "say more about what happens and why")
+	flags.BoolVarP(&f.Verbose, "verbose", "v", false, "verbose output")
 	return root
 }

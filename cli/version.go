@@ -11,7 +11,7 @@ import (
 func newCmdVersion(f *cmdutil.Factory) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "version", Short: "Show which usher this is", GroupID: "config", Args: cmdutil.ExactArgs(0),
+		Use: "version", Short: "Print the version", GroupID: "config", Args: cmdutil.ExactArgs(0),
 		Example: "  usher version\n  usher version --json",
 		RunE: func(*cobra.Command, []string) error {
 			b := cmdutil.Version()

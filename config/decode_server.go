@@ -32,7 +32,7 @@ func CheckName(name string) error {
 		case r == '@' || r == '/':
 			return fmt.Errorf("the name %s must not contain %q", visible.Quote(name), r)
 		case unicode.IsSpace(r) || !unicode.IsPrint(r) || visible.Invisible(r) || r == unicode.ReplacementChar:
-			return fmt.Errorf("the name %s must not contain blanks or invisible characters", visible.Quote(name))
+			return fmt.Errorf("the name %s must not contain spaces or invisible characters", visible.Quote(name))
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func CheckLabel(label string) error {
 		case strings.ContainsRune(`@/\:*?"<>|%`, r):
 			return fmt.Errorf("the label %s must not contain %q", visible.Quote(label), r)
 		case unicode.IsSpace(r) || !unicode.IsPrint(r) || visible.Invisible(r) || r == unicode.ReplacementChar:
-			return fmt.Errorf("the label %s must not contain blanks or invisible characters", visible.Quote(label))
+			return fmt.Errorf("the label %s must not contain spaces or invisible characters", visible.Quote(label))
 		}
 	}
 	return nil

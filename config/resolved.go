@@ -55,7 +55,7 @@ func parseHeaders(text string) (map[string]string, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
-			return nil, fmt.Errorf("line %d of the value is no header", i+1)
+			return nil, fmt.Errorf("line %d of the value is not a header", i+1)
 		}
 		out[strings.TrimSpace(name)] = strings.TrimSpace(value)
 	}

@@ -82,7 +82,7 @@ type Bulk struct {
 type Gateway struct {
 	HTTP               string // address to listen on; empty means stdio only
 	PublicURL          string // how agents and browsers reach it from outside
-	PeerURL            string // how other ushers behind the same public URL reach this one
+	PeerURL            string // where other replicas behind the same public URL reach this one
 	Surface            string // auto (default), meta or direct
 	TokenBudget        int    // 10000: what a list of tools may cost under auto
 	Separator          string // "__", between server and tool in direct names
@@ -129,8 +129,8 @@ type Telemetry struct {
 	Headers     map[string]string // for the collector
 	SampleRatio float64           // default 1
 	// Listen is an address that serves /metrics, /healthz and /readyz without
-	// authentication. Empty: the gateway's own address has them, and there /metrics
-	// is for whom it lets in.
+	// authentication. Empty: the gateway serves them at its own address, and
+	// /metrics requires the gateway's authentication.
 	Listen    string
 	LogLevel  string // debug, info (default), warn or error
 	LogFormat string // text (default) or json

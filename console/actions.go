@@ -23,7 +23,7 @@ func (c *Console) startCall(r *http.Request, form url.Values) (string, *note) {
 	fields := fieldsOf(schema)
 	args, whole, ok := arguments(fields, form)
 	if !ok {
-		return here, &note{Text: "Nothing was called: look at what is marked.", Bad: true, screen: func(s *screen) {
+		return here, &note{Text: "Not sent: fix the marked fields.", Bad: true, screen: func(s *screen) {
 			if p, is := s.Page.(toolPage); is {
 				p.Fields, p.JSON, p.Problem = fields, form.Get("json"), whole
 				s.Page = p
@@ -31,7 +31,7 @@ func (c *Console) startCall(r *http.Request, form url.Values) (string, *note) {
 		}}
 	}
 	if mark(t) == "destroys" && form.Get("sure") == "" {
-		return here, &note{Text: "Nothing was called: this tool says that it destroys something, so tick the box below the form.", Bad: true, screen: refill(form)}
+		return here, &note{Text: "Not sent: this tool is marked destructive, so tick the box below the form.", Bad: true, screen: refill(form)}
 	}
 	run, err := c.start(account, name, form, args)
 	if err != nil {

@@ -94,7 +94,7 @@ func (c *Consent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status, words = foreign(r)
 	}
 	if status == 0 && r.Method != http.MethodGet {
-		status, words = http.StatusMethodNotAllowed, "This page is only looked at."
+		status, words = http.StatusMethodNotAllowed, "Method not allowed."
 	}
 	if status != 0 {
 		refuse(w, consentStyle, status, words)

@@ -158,7 +158,7 @@ func TestPagesAreHarmless(t *testing.T) {
 	name := s.servers[0].AccountName()
 	s.set(func(s *scene) { s.driver = &stage{} })
 	for path, want := range map[string]string{
-		"/": "What needs you", address(pathServer, "name", name): "What happened to it", pathTools: "1 tools are known", pathTools + "?q=script": "tools fit",
+		"/": "Needs attention", address(pathServer, "name", name): "Events", pathTools: "1 tools are known", pathTools + "?q=script": "tools fit",
 		address(pathTool, "server", name, "name", name): "Schema of the arguments", pathCalls: "newest first", pathCalls + "?show=failed": "Failed",
 		pathPins: "Accept", pathAccounts: "Log out", pathConnect: "No login was begun",
 		"/console/server?name=nobody": "no server of that name", "/console/tool?server=a&name=b": "There is no such tool",

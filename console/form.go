@@ -177,7 +177,7 @@ func shownValue(raw []byte) string {
 func arguments(fields []field, form url.Values) (args []byte, whole string, ok bool) {
 	if text := strings.TrimSpace(form.Get("json")); text != "" {
 		if err := jsonx.Valid([]byte(text)); err != nil {
-			return nil, fmt.Sprintf("this is no JSON: %v", err), false
+			return nil, fmt.Sprintf("not valid JSON: %v", err), false
 		}
 		if kind := jsonx.TypeOf([]byte(text)); kind != "object" {
 			return nil, fmt.Sprintf("this is a JSON %s, and arguments are an object", kind), false
@@ -193,7 +193,7 @@ func arguments(fields []field, form url.Values) (args []byte, whole string, ok b
 		}
 		if f.Value == "" {
 			if f.Required {
-				f.Problem, ok = "it is needed", false
+				f.Problem, ok = "required", false
 			}
 			if f.Required && (f.Kind == "text" || f.Kind == "area") {
 				f.Problem += "; an empty text can be given as JSON"

@@ -71,7 +71,7 @@ func next(s *Server) *status.Advice {
 func serverLogin(a host.AuthStatus) string {
 	switch {
 	case a.NeedsLogin():
-		return plain(cmp.Or(strings.TrimPrefix(a.Reason, "a login is needed: "), "needed"))
+		return plain(cmp.Or(strings.TrimPrefix(a.Reason, "login required: "), "needed"))
 	case a.State == host.AuthOK:
 		return "ok"
 	case a.State == host.AuthPending:
@@ -176,7 +176,7 @@ func viewBudgets(list []policy.BudgetStatus, now time.Time) []budgetView {
 		add(b, b.Run, b.RunLimit, "run")
 		window := budget.Short(b.Window)
 		if !b.Refill.IsZero() {
-			window += ", refills in " + spoken(b.Refill.Sub(now))
+			window += ", resets in " + spoken(b.Refill.Sub(now))
 		}
 		add(b, b.WindowUsed, b.WindowLimit, window)
 	}

@@ -16,7 +16,7 @@ const (
 	maxRunning = 4
 )
 
-var errTooMany = errors.New("four calls are under way from this console already; wait for one, or cancel it")
+var errTooMany = errors.New("four calls from this console are already in progress; wait for one to finish, or cancel it")
 
 // run is a call that was tried from a page. It goes on when the page is left, and a
 // page that is loaded again does not repeat it.

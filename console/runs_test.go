@@ -34,7 +34,7 @@ func TestTry(t *testing.T) {
 			t.Fatalf("HTTP %d to %s", r.StatusCode, at)
 		}
 		_, page := v.get(at)
-		for _, want := range []string{`data-run="running"`, "Under way", "Cancel", `name="arg.n" type="text" value="7"`} {
+		for _, want := range []string{`data-run="running"`, "In progress", "Cancel", `name="arg.n" type="text" value="7"`} {
 			if !strings.Contains(page, want) {
 				t.Errorf("while it runs the page does not hold %q", want)
 			}
@@ -60,8 +60,8 @@ func TestTryRefuses(t *testing.T) {
 	v := visit(t, newConsole(t, s, nil))
 	for name, tt := range map[string]struct{ form, want string }{
 		"wrong value":   {"server=a&tool=add&arg.n=seven", "it has to be a number"},
-		"missing value": {"server=a&tool=add", "it is needed"},
-		"no JSON":       {"server=a&tool=add&json=%7B", "this is no JSON"},
+		"missing value": {"server=a&tool=add", "required"},
+		"no JSON":       {"server=a&tool=add&json=%7B", "not valid JSON"},
 		"not confirmed": {"server=a&tool=drop&json=%7B%22x%22%3A1%7D", "tick the box"},
 		"unknown tool":  {"server=a&tool=gone", "not there any more"},
 	} {

@@ -80,7 +80,7 @@ func facts(s serverView, now time.Time) []fact {
 	add("login", s.Login)
 	add("circuit", circuitWords(s.Server))
 	add("restarts", restartWords(s.Server))
-	add("under way", fmt.Sprint(s.InFlight))
+	add("in flight", fmt.Sprint(s.InFlight))
 	add("last call", ago(now, s.LastCall))
 	return list
 }

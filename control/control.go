@@ -1,9 +1,8 @@
-// Package control lets the command line ask and steer running ushers.
+// Package control lets the command line query and control running usher processes.
 //
-// There is no daemon: every long-running usher listens on a socket of its own,
-// run/<pid>.sock under its home, and whoever wants to know asks all of them. The
-// protocol is HTTP over that socket; what it says is the business of the root
-// package, which gives the handler.
+// There is no daemon: every long-running usher process listens on its own socket,
+// run/<pid>.sock under its home directory, and a command asks all of them. The
+// protocol is HTTP over that socket; the handler comes from the embedding package.
 //
 // The package owns who may connect: the directory is 0700, the socket 0600, and
 // the peer must be the same user. It owns the names of the sockets, and removes
@@ -115,7 +114,7 @@ type Peer struct {
 	path string
 }
 
-// Peers finds the running ushers whose sockets are in dir, in the order of their
+// Peers finds the running usher processes whose sockets are in dir, in the order of their
 // process ids. Sockets that nobody listens on any more are removed.
 func Peers(ctx context.Context, dir string) ([]Peer, error) {
 	files, err := os.ReadDir(dir)
@@ -123,7 +122,7 @@ func Peers(ctx context.Context, dir string) ([]Peer, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find running ushers: %w", err)
+		return nil, fmt.Errorf("find running usher processes: %w", err)
 	}
 	var peers []Peer
 	for _, f := range files {

@@ -49,7 +49,7 @@ func TestConversation(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	s := serve(t, dir, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/unknown" {
-			Refuse(w, fmt.Errorf("no server named %q is hosted", "x"), true)
+			Refuse(w, fmt.Errorf("no server named %q is configured", "x"), true)
 			return
 		}
 		fmt.Fprint(w, r.Method, " ", r.URL.Path)

@@ -1,14 +1,13 @@
-// Package event carries news inside one process: what changed, for whoever
-// wants to know.
+// Package event delivers notifications of changes inside one process.
 //
-// It owns the types of the common events and a bus whose publishers never
-// wait. It does not own the truth: an event is a hint, and whoever was too
-// slow and lost some asks the room that owns the state again. It keeps no
-// history, crosses no process boundary and imports nothing of ours.
+// A package publishes to a [Bus]; every [Subscription] has its own queue of limited
+// length; a reader calls [Subscription.Next] (or ranges over [Subscription.All]) and
+// learns how many events it lost since the last one.
 //
-// The flow: a room publishes to a [Bus] → every [Subscription] has its own
-// bounded backlog → a reader calls [Subscription.Next] (or ranges over
-// [Subscription.All]) and is told how many events it lost since the last one.
+// Publishers never wait. An event is a hint, not the state itself: a reader that was
+// too slow and lost events reads the state again from the package that owns it.
+// Events never hold secrets, because they are shown to users and written to logs.
 //
-// Events never hold secrets; they are shown to people and written to logs.
+// The package defines the common events. It keeps no history, crosses no process
+// boundary and imports no other package of usher.
 package event

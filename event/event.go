@@ -116,7 +116,7 @@ type BudgetSpent struct {
 }
 
 // LogLine is a line a server wrote to stderr or sent as a log notification.
-// It is foreign text: whoever shows it escapes it.
+// It is untrusted text: callers escape it before they show it.
 type LogLine struct {
 	Header
 	Level string `json:"level,omitempty"`

@@ -77,7 +77,7 @@ func (s *session) setLevel(ctx context.Context, m *mcp.Message) response {
 	level, _ := jsonx.Get(m.Params, "level")
 	text, _ := jsonx.Text(level)
 	if stream.Severity(text) < 0 {
-		return failure(mcp.CodeInvalidParams, "level %.60s is no log level", level)
+		return failure(mcp.CodeInvalidParams, "invalid log level %.60s", level)
 	}
 	result, err := s.end.view.Do(ctx, s.as(), mcp.Request{Method: m.Method, Params: m.Params})
 	var said *mcp.Error

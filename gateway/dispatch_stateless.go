@@ -172,7 +172,7 @@ func (g *Gateway) dispatch(ctx context.Context, q *request) response {
 	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		return failure(mcp.CodeMethodNotFound, "%s is not part of revision %s", q.Method, q.agent.Version)
 	case mcp.MethodElicit, mcp.MethodSample, mcp.MethodRoots:
-		return failure(mcp.CodeMethodNotFound, "%s is no method of a server", q.Method)
+		return failure(mcp.CodeMethodNotFound, "%s is not a method of a server", q.Method)
 	case mcp.MethodDiscover:
 		return g.discover(ctx, q)
 	case mcp.MethodListen:

@@ -167,7 +167,7 @@ func TestDrain(t *testing.T) {
 	s.stop()
 	next("end")
 	if got := <-done; !strings.Contains(got, "done") {
-		t.Errorf("the call under way ended with %s", got)
+		t.Errorf("the in-flight call ended with %s", got)
 	}
 	if err := <-s.done; err != nil {
 		t.Error(err)
@@ -268,7 +268,7 @@ func TestTooManyCalls(t *testing.T) {
 	}
 	close(release)
 	if got := <-done; text(t, got.result) != "done" {
-		t.Errorf("the call under way: %s", got.result)
+		t.Errorf("the in-flight call: %s", got.result)
 	}
 	if n := s.gateway.Stats().Limited; n != 1 {
 		t.Errorf("%d counted", n)

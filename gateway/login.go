@@ -63,7 +63,7 @@ func (g *Gateway) needsLogin(method string, p surface.Problem, l surface.Login) 
 
 // urlElicitation is the way of revision 2025-11-25 to send a person to a URL.
 func urlElicitation(p surface.Problem, l surface.Login) response {
-	e := mcp.Errorf(mcp.CodeURLElicitation, "%s wants a login", p.Server)
+	e := mcp.Errorf(mcp.CodeURLElicitation, "%s requires login", p.Server)
 	e.Data = append(e.Data, `{"elicitations":[{"mode":"url","elicitationId":`...)
 	e.Data = jsonx.AppendText(e.Data, l.Handle)
 	e.Data = jsonx.AppendText(append(e.Data, `,"url":`...), l.URL)

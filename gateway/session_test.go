@@ -55,7 +55,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 			t.Errorf("used 20 minutes ago: %d", code)
 		}
 		if code := pinged(t, h, busy); code != 200 {
-			t.Errorf("with a request under way: %d", code)
+			t.Errorf("with a request in flight: %d", code)
 		}
 		close(slow)
 		if code := <-done; code != 200 {

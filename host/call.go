@@ -14,10 +14,10 @@ import (
 // Request is one request to a server.
 type Request struct {
 	mcp.Request
-	// Answer answers what the server asks before it answers itself (elicitation,
-	// sampling, roots), in both eras. Nil leaves questions to the caller: those of
-	// the modern era come back as a result, those of the older one go to
-	// OnRequest.
+	// Answer answers server requests (elicitation, sampling, roots) that the server
+	// makes before it responds, in either protocol. Nil leaves them to the caller:
+	// those of the stateless protocol come back as a result, those of the legacy
+	// protocol go to OnRequest.
 	Answer mcp.Responder
 	// Repeatable says that the request may run twice. Set it from knowledge of
 	// your own; the annotations of a trusted server are looked up by the Host.

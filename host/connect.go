@@ -197,7 +197,7 @@ func (u *unit) prepare(ctx context.Context, l *live) (err error) {
 func (u *unit) permitted(ctx context.Context) error {
 	switch {
 	case u.srv.Problem != nil:
-		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrDisabled, u.srv.Problem), Advice: "mend its definition", Action: ActionReload}
+		return &Error{Op: "connect", Server: u.key.Server, Err: fmt.Errorf("%w: %w", ErrDisabled, u.srv.Problem), Advice: "fix its definition", Action: ActionReload}
 	case u.srv.Disabled:
 		return &Error{Op: "connect", Server: u.key.Server, Err: ErrDisabled, Advice: `remove "disabled" from its definition`}
 	case u.h.opt.Approved == nil:
@@ -349,7 +349,7 @@ func (u *unit) dialFailed(epoch uint64, err error) error {
 	case !current:
 		return errStale
 	case e.kind == refused:
-		u.log(slog.LevelWarn, "a login is needed", "reason", reason(err))
+		u.log(slog.LevelWarn, "login required", "reason", reason(err))
 	case e.kind.bad():
 		u.logDown("cannot connect", err, ejected)
 	default:

@@ -7,8 +7,8 @@ import (
 	"github.com/usher-mcp/usher/config"
 )
 
-// Stop ends all connections of a server now and forgets what supervision knows of
-// it. Requests under way fail. The registration stays: the next request connects.
+// Stop closes all connections of a server now and resets its supervision state.
+// In-flight requests fail. The server stays registered: the next request connects.
 func (h *Host) Stop(name string) error {
 	units, err := h.named(name)
 	if err != nil {
@@ -25,8 +25,8 @@ func (h *Host) Stop(name string) error {
 }
 
 // Reload takes the connections of a server out of use and clears its breaker,
-// restart budget, ejection and lists. Requests under way finish on the old
-// connection, see Options.Drain; the next one connects anew.
+// restart budget, ejection and lists. In-flight requests finish on the old
+// connection, see Options.Drain; the next request reconnects.
 func (h *Host) Reload(ctx context.Context, name string) error {
 	units, err := h.named(name)
 	if err != nil {
@@ -62,8 +62,8 @@ func (h *Host) Reconnect(ctx context.Context, k Key) error {
 	return ctx.Err()
 }
 
-// Release ends the connection of one key and forgets the key, as when the agent
-// whose lane it was has left. Requests under way finish.
+// Release closes the connection of one key and forgets the key, for example when the
+// agent's session has ended. In-flight requests finish.
 func (h *Host) Release(k Key) {
 	k = k.normal()
 	h.mu.Lock()
@@ -149,7 +149,7 @@ func (h *Host) Server(name string) (config.Server, bool) {
 
 // Apply makes the registrations those of a configuration: new servers are
 // registered, missing ones removed, changed ones replaced; the others are left
-// alone with their connections. Requests under way finish. Servers that are not
+// alone with their connections. In-flight requests finish. Servers that are not
 // lazy connect in the background. It returns the names that changed in any way,
 // sorted.
 func (h *Host) Apply(_ context.Context, c *config.Config) []string {

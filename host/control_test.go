@@ -33,7 +33,7 @@ func TestApply(t *testing.T) {
 		for _, name := range h.Names() {
 			wg.Go(func() {
 				if _, err := h.Do(t.Context(), Key{Server: name}, callTool("x", nil)); err != nil {
-					t.Errorf("under way on %s: %v", name, err)
+					t.Errorf("in flight on %s: %v", name, err)
 				}
 			})
 		}

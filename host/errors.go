@@ -18,7 +18,7 @@ var (
 	// ErrUnknownTool: the server said so, and its list does not have the tool.
 	ErrUnknownTool = errors.New("unknown tool")
 	// ErrExists: a server of that name is registered already.
-	ErrExists = errors.New("a server of that name is hosted already")
+	ErrExists = errors.New("a server of that name is already configured")
 	// ErrInvalid: the definition of a server lacks something or is malformed.
 	ErrInvalid = errors.New("invalid definition")
 	// ErrCircuitOpen: the server failed too often; nothing was sent.
@@ -29,7 +29,7 @@ var (
 	// have been carried out. It was not repeated.
 	ErrOutcomeUnknown = errors.New("the outcome is unknown")
 	// ErrNeedsLogin: a person has to log in, see [NeedsLoginError].
-	ErrNeedsLogin = errors.New("a login is needed")
+	ErrNeedsLogin = errors.New("login required")
 	// ErrHeldBack: the definition has not been approved.
 	ErrHeldBack = errors.New("held back until approved")
 	// ErrDisabled: the server is switched off, or its definition is broken.
@@ -128,7 +128,7 @@ func (e *NeedsLoginError) Is(target error) bool { return target == ErrNeedsLogin
 
 // unknownServer explains that there is no such server and which may be meant.
 func unknownServer(name string, known []string) error {
-	return &Error{Server: name, Err: &unknownError{what: ErrUnknownServer, text: fmt.Sprintf("no server named %q is hosted", name)}, Advice: didYouMean(name, known)}
+	return &Error{Server: name, Err: &unknownError{what: ErrUnknownServer, text: fmt.Sprintf("no server named %q is configured", name)}, Advice: didYouMean(name, known)}
 }
 
 // unknownError is a sentinel in words of its own.

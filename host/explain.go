@@ -42,7 +42,7 @@ func (u *unit) explain(op operation, o outcome, t tries) error {
 	late := o.kind == cancelled && errors.Is(err, context.DeadlineExceeded)
 	if t.sent && (late || o.kind.leavesDoubt()) && !op.repeatable() {
 		u.h.count.unknown.Add(1)
-		e.Err = fmt.Errorf("%w: the request was sent and no answer came that could be used: %w", ErrOutcomeUnknown, err)
+		e.Err = fmt.Errorf("%w: the request was sent, but no valid response arrived: %w", ErrOutcomeUnknown, err)
 		e.Advice, e.Action = "it may have been carried out; check before you repeat it", ""
 	}
 	return e
@@ -102,7 +102,7 @@ func (u *unit) circuitOpen(wait time.Duration) error {
 		err = fmt.Errorf("%w after a failure", ErrCircuitOpen)
 	}
 	e := &Error{Op: "reach", Server: u.key.Server, Err: withLast(err, last), RetryAfter: wait, unreached: true}
-	e.Advice = "a probe is under way; try again in a moment"
+	e.Advice = "a probe is in progress; try again in a moment"
 	if wait > 0 {
 		e.Advice, e.Action = nextTry(wait), ActionReload
 	}

@@ -215,8 +215,8 @@ func (h *Host) spawn(f func()) {
 	}
 }
 
-// Close ends all connections, in parallel, and returns when all is gone. Requests
-// under way fail.
+// Close closes all connections, in parallel, and returns when all are gone.
+// In-flight requests fail.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true

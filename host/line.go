@@ -8,10 +8,9 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 )
 
-// Line is the way to one key. It remembers what it found, so that whoever asks for
-// the same key with every call does not have it looked up each time: with a thousand
-// servers that is memory which no processor has at hand. All methods may be used
-// concurrently.
+// Line leads to one key. It caches the lookup, so that a caller that uses the same key
+// for every call does not repeat it: with a thousand servers each lookup would miss the
+// CPU cache. All methods may be used concurrently.
 type Line struct {
 	h    *Host
 	key  Key

@@ -102,9 +102,8 @@ func (u *unit) listen(l *live) {
 }
 
 // Listen subscribes to changes of resources and lists of a server until ctx ends,
-// see [upstream.Conn.Listen]. The connection is held meanwhile. It ends with an
-// error when the connection does; what to subscribe to anew is the caller's to
-// know.
+// see [upstream.Conn.Listen]. It holds the connection meanwhile, and returns an
+// error when the connection breaks; the caller then subscribes again.
 func (h *Host) Listen(ctx context.Context, k Key, want upstream.Subscription, on func(mcp.Message)) error {
 	l, release, err := h.hold(ctx, k)
 	if err != nil {

@@ -55,8 +55,8 @@ type Options struct {
 	// RunnerConcurrency is the same for package runners (npx, uvx, …), which
 	// download and compile at a cold start. Default max(2, cores).
 	RunnerConcurrency int
-	// Drain is how long requests under way may go on after Reload or Apply took
-	// their connection out of use. Default 30s.
+	// Drain is how long in-flight requests may run after Reload or Apply took their
+	// connection out of use. Default 30s.
 	Drain time.Duration
 	// Auth adds credentials to HTTP requests. Nil: none.
 	Auth Authorizer
@@ -134,8 +134,8 @@ type Authorizer interface {
 	Refused(ctx context.Context, k Key, srv config.Server, refusal *upstream.UnauthorizedError) error
 }
 
-// Memory remembers what is costly to ask again. Its methods swallow their own
-// failures: everything in it can be learned anew.
+// Memory caches what is costly to fetch. Its methods swallow their own failures:
+// everything in it can be fetched again.
 type Memory interface {
 	// Era returns the protocol version that the server with this digest spoke.
 	Era(ctx context.Context, digest string) (version string, ok bool)

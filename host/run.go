@@ -178,7 +178,7 @@ func (u *unit) lockedOut(l *live, err error) {
 	}
 	u.mu.Unlock()
 	if news {
-		u.log(slog.LevelWarn, "a login is needed", "reason", reason(err))
+		u.log(slog.LevelWarn, "login required", "reason", reason(err))
 	}
 }
 

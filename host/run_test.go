@@ -135,7 +135,7 @@ func TestOneCrashCountsOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		if st := stateOf(t, h, "a"); st.InFlight != 50 || st.RefCount != 50 || !st.Active {
-			t.Errorf("under way: %+v", st)
+			t.Errorf("in flight: %+v", st)
 		}
 		s.last().die()
 		wg.Wait()

@@ -24,8 +24,8 @@ type SpawnOptions struct {
 }
 
 // Spawn registers a server and, unless it is lazy, connects to it, so that a broken
-// definition fails now. A failed Spawn leaves nothing behind. A server that answers
-// that it wants a login is not broken: it is registered in the state [NeedsAuth].
+// definition fails now. A failed Spawn leaves nothing behind. A server that
+// requires login is not broken: it is registered in the state [NeedsAuth].
 func (h *Host) Spawn(ctx context.Context, srv config.Server, opt *SpawnOptions) error {
 	if opt == nil {
 		opt = &SpawnOptions{}

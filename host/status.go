@@ -29,12 +29,12 @@ type ServerStatus struct {
 	Active              bool       `json:"active"` // there is a connection
 	Lazy                bool       `json:"lazy"`
 	RefCount            int        `json:"ref_count"` // callers that hold the connection
-	InFlight            int        `json:"in_flight"` // requests under way
+	InFlight            int        `json:"in_flight"` // in-flight requests
 	RestartCount        int        `json:"restart_count"`
 	ConsecutiveFailures int        `json:"consecutive_failures"`
 	Circuit             string     `json:"circuit"` // closed, open or half_open
 	Ejected             bool       `json:"ejected"`
-	CacheEntries        int        `json:"cache_entries"` // filled in by whoever has a cache
+	CacheEntries        int        `json:"cache_entries"` // filled in by the owner of the cache
 	Tools               int        `json:"tools"`
 	Stale               bool       `json:"stale"`
 	LastError           string     `json:"last_error"`
@@ -194,8 +194,8 @@ func (u *unit) status() ServerStatus {
 	return s
 }
 
-// LogLine is a line that a server wrote to standard error. It is foreign text:
-// whoever shows it has to neutralise control characters.
+// LogLine is a line that a server wrote to standard error. It is untrusted
+// text: callers neutralise control characters before they show it.
 type LogLine struct {
 	Seq     uint64
 	Time    time.Time

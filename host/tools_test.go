@@ -332,7 +332,7 @@ func TestUnknownNames(t *testing.T) {
 		_, toolsErr := h.Tools(t.Context(), k)
 		for _, err := range []error{doErr, toolsErr, h.Stop("gitub"), h.Reload(t.Context(), "gitub")} {
 			wantErr(t, err, ErrUnknownServer)
-			if want := `no server named "gitub" is hosted; did you mean "github"?`; said(err) != want {
+			if want := `no server named "gitub" is configured; did you mean "github"?`; said(err) != want {
 				t.Errorf("%q, want %q", err, want)
 			}
 		}

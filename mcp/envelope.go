@@ -7,7 +7,7 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 )
 
-// EnvelopeError says why a text is no JSON-RPC message.
+// EnvelopeError says why a text is not a JSON-RPC message.
 type EnvelopeError struct {
 	// ID is the id it carried where exactly one could be read, so that the right
 	// caller can be told.

@@ -91,8 +91,8 @@ func (e *Error) JSON() []byte {
 	return append(out, '}')
 }
 
-// StatelessCode reports whether only a server of the modern era can have answered
-// with this code.
+// StatelessCode reports whether only a server of the stateless protocol can have
+// answered with this code.
 func StatelessCode(code int64) bool {
 	return code == CodeHeaderMismatch || code == CodeMissingCapability || code == CodeUnsupportedVersion
 }

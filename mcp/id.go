@@ -33,7 +33,7 @@ func (id ID) Present() bool { return id.text != "" }
 func (id ID) Null() bool { return id.text == "null" }
 
 // Int returns the id as an integer where it is one. 7.0, 7e0 and -0 are not: an id
-// is echoed, so whoever changes its text did not echo it.
+// is echoed, and a peer that changed its text did not echo it.
 func (id ID) Int() (int64, bool) {
 	n, err := strconv.ParseInt(id.text, 10, 64)
 	if err != nil || id.text == "-0" {

@@ -109,7 +109,7 @@ func TestParseRefuses(t *testing.T) {
 		{"long method", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("a", 256) + `"}`, "method is longer"},
 		{"method with NUL", `{"jsonrpc":"2.0","id":1,"method":"tools/call\u0000"}`, "control character"},
 		{"method with line break", `{"jsonrpc":"2.0","id":1,"method":"a\r\nb"}`, "control character"},
-		{"method with half a pair", `{"jsonrpc":"2.0","id":1,"method":"a\ud800"}`, "no valid text"},
+		{"method with half a pair", `{"jsonrpc":"2.0","id":1,"method":"a\ud800"}`, "not valid text"},
 		{"string params", `{"jsonrpc":"2.0","id":1,"method":"x","params":"a"}`, "params is string"},
 		{"65 unknown members", `{"jsonrpc":"2.0","method":"x"` + members.String() + `}`, "more than 64"},
 

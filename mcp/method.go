@@ -57,7 +57,7 @@ func readMethod(raw []byte) (method, bad string) {
 	s, ok := jsonx.StrictText(raw)
 	switch {
 	case !ok:
-		return "", "method is no valid text"
+		return "", "method is not valid text"
 	case s == "":
 		return "", "method is empty"
 	case strings.ContainsFunc(s, control):

@@ -127,7 +127,7 @@ func decisive(value []byte) (text, bad string) {
 	case jsonx.TypeOf(value) != "string":
 		return "", "is " + jsonx.TypeOf(value) + ", not a string"
 	}
-	return "", "is no valid text"
+	return "", "is not valid text"
 }
 
 // NameFor returns what the Mcp-Name header must hold for method, and false for

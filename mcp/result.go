@@ -10,7 +10,7 @@ import (
 )
 
 // ResultType returns the `resultType` of a result; absent means complete, and ""
-// that it is no string.
+// that it is not a string.
 func ResultType(result []byte) string {
 	v, ok := jsonx.Get(result, "resultType")
 	if !ok {

@@ -76,7 +76,7 @@ func (e *ChangedError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("%s is blocked: %s", target, e.Reason)
 	}
-	return fmt.Sprintf("%s is blocked: its definition is not the one that was pinned (%s)", target, strings.Join(e.Fields, ", "))
+	return fmt.Sprintf("%s is blocked: its definition changed since it was pinned (%s)", target, strings.Join(e.Fields, ", "))
 }
 
 // Is makes errors.Is(err, ErrSchemaChanged) hold.

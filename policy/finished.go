@@ -31,8 +31,8 @@ const (
 	OutcomeError     = "error"
 )
 
-// Finished is a call of a tool, or the use of a prompt or resource, that has ended:
-// for events, metrics and the audit trail.
+// Finished is a completed tool call, or a completed use of a prompt or resource: for
+// events, metrics and the audit log.
 type Finished struct {
 	Caller  Caller
 	Key     Key

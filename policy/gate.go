@@ -20,7 +20,7 @@ import (
 // under this name.
 type Key = host.Key
 
-// Request is a request that is no tool call.
+// Request is a request other than a tool call.
 type Request = host.Request
 
 // Catalog is what a server offers, as last known.
@@ -234,7 +234,7 @@ func (g *Gate) call(ctx context.Context, c *Call) (Result, error) {
 	return g.forward(ctx, &q)
 }
 
-// Do sends a request that is no tool call, if the caller may, and answers from the
+// Do sends a request other than a tool call, if the caller may, and answers from the
 // cache where the server allowed it. A tools/call goes the way of Call. Methods and
 // members of params that only resemble those that decisions are made on are refused:
 // the server may read them as such.

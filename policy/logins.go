@@ -47,8 +47,8 @@ type Login struct {
 	// Markdown is the same for a person, in full. Empty: it is made from the rest.
 	Markdown string `json:"-"`
 	Reason   string `json:"reason,omitempty"` // of failed
-	// Paste is how a person finishes a login with Flow "paste", one sentence. Filled
-	// in by whoever knows what the person can use.
+	// Paste is how a user completes a login with Flow "paste", one sentence. The caller
+	// that knows what the user can do fills it in.
 	Paste string `json:"-"`
 	// Logins are those of a login to "all".
 	Logins []Login `json:"logins,omitempty"`

@@ -232,7 +232,7 @@ func badNames(server, account, tool string) string {
 	case len(tool) > maxToolName:
 		return fmt.Sprintf("the tool's name is longer than %d bytes", maxToolName)
 	case !utf8.ValidString(tool):
-		return "the tool's name is no valid text"
+		return "the tool's name is not valid text"
 	case strings.ContainsFunc(tool, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xA0 || r == utf8.RuneError }):
 		return "the tool's name holds a control character or an unreadable one"
 	case strings.TrimSpace(tool) != tool:

@@ -141,7 +141,7 @@ func (c *Child) Stop() error {
 }
 
 // Kill sends SIGKILL to the whole tree at once and waits until all is gone. It may
-// cut short a Stop that is under way.
+// cut short a Stop that is in progress.
 func (c *Child) Kill() error {
 	c.stopOnce.Do(func() { c.stdin.Close() })
 	c.run.kill()

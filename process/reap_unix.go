@@ -26,7 +26,7 @@ const (
 // Reap ends the children that hosts using the registry dir left behind, with
 // everything that still descends from them, and returns how many trees it ended.
 // Children of hosts that still run are not touched, nor is a process that only
-// has the same pid. Call it once at start; a missing directory is no error.
+// has the same pid. Call it once at start; a missing directory is not an error.
 func Reap(ctx context.Context, dir string) (int, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json*"))
 	if err != nil {

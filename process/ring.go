@@ -17,8 +17,8 @@ const (
 )
 
 // Line is one line of standard error. The text is what the child wrote, without
-// the line ending and otherwise untouched: whoever prints it to a terminal has to
-// neutralise control characters.
+// the line ending and otherwise unchanged: callers neutralise control characters before
+// they print it to a terminal.
 type Line struct {
 	// Seq counts the lines of a ring from 1. A gap means lines were dropped.
 	Seq  uint64

@@ -38,7 +38,7 @@ const (
 )
 
 // Main is the entry of the shim and belongs on the first line of main. It returns
-// at once when this process is no shim; otherwise it never returns.
+// at once when this process is not a shim; otherwise it never returns.
 func Main() {
 	if len(os.Args) == 0 || os.Args[0] != shimName || os.Getenv(shimVariable) != strconv.Itoa(shimLink) {
 		return

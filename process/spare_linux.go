@@ -2,10 +2,10 @@ package process
 
 import "sync/atomic"
 
-// Spare is a shim that is started before it is known whether there will be a child,
-// so that whoever starts one does not wait for it: most of the time that a start
-// takes is the shim's. It knows nothing of the child yet, holds no secret, and ends
-// with this process like every shim. Nil is a Spare that is of no use to anybody.
+// Spare is a shim process that is started ahead of time, so that starting a child does
+// not wait for it: the shim takes most of the time of a start. It knows nothing of the
+// child yet, holds no secret, and exits with this process like every shim. A nil Spare
+// is valid and has no effect.
 type Spare struct {
 	taken atomic.Bool
 	pipes *pipes

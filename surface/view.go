@@ -18,10 +18,9 @@ type Agent struct {
 	Credential string
 	// Expires is when that credential ends. Zero: never.
 	Expires time.Time
-	// Lane names the agent's session. A server of the older era that has to know
-	// whom it talks to gets a connection of its own per lane; for all others the
-	// shared one is used. Empty: the agent has no session, nothing is remembered
-	// about it.
+	// Lane names the agent's session. A server of the legacy protocol that has to know
+	// its client gets one connection per lane; all others share a connection. Empty:
+	// the agent has no session, and usher keeps no state about it.
 	Lane string
 	// Version is the protocol revision that the agent speaks. It decides on the
 	// form of what a view makes itself, never on what a server said.
@@ -37,8 +36,8 @@ type Agent struct {
 	Servers, Tools []string
 	// Session counts the calls of the agent's session or connection. Nil: it has none.
 	Session *policy.Session
-	// Ask answers what a server of the older era asks on the lane's connection
-	// outside any request of the agent. Nil: the server is told that nobody can.
+	// Ask answers server requests that a server of the legacy protocol sends on the
+	// lane's connection outside any request of the agent. Nil: they are rejected.
 	Ask mcp.Responder
 
 	// Filled in by endpoint.agent.

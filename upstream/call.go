@@ -16,10 +16,10 @@ const (
 	maxEmptyRounds = 3  // without: the server only asks to come back
 )
 
-// Call is Do for callers that can answer questions themselves: what the server
-// asks on the way (elicitation, sampling, roots) goes to answer, in the older era
-// as requests of the server, in the modern one as `input_required` results and
-// repeats. A gateway does not use it: there the agent answers.
+// Call is Do for callers that answer server requests themselves: elicitation, sampling
+// and roots go to answer, in the legacy protocol as requests of the server, in the
+// stateless one as `input_required` results and retries. A gateway does not use it:
+// there the agent answers.
 func (c *Conn) Call(ctx context.Context, req mcp.Request, answer mcp.Responder) ([]byte, error) {
 	req.OnRequest = answer
 	params := req.Params

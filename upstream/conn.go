@@ -25,8 +25,8 @@ type Options struct {
 	// Version is the revision remembered from an earlier connection to the same
 	// server. Empty means to probe. A wrong one is noticed and corrected.
 	Version string
-	// ProbeTimeout is how long a server may stay silent to the probe of the modern
-	// era before the older handshake is tried. Default 2s.
+	// ProbeTimeout is how long a server may leave the probe for the stateless protocol
+	// unanswered before the legacy handshake is tried. Default 2s.
 	ProbeTimeout time.Duration
 	// ClientName and ClientVersion say who we are. Default "usher".
 	ClientName, ClientVersion string
@@ -38,9 +38,9 @@ type Options struct {
 	// OnRequest answers requests of the server that belong to no single request of
 	// ours. Without it they are refused.
 	OnRequest mcp.Responder
-	// Greet returns what a new session of the older era is told before anything else,
-	// as requests whose answers do not matter: the log level, subscriptions. It is
-	// asked again whenever the server has lost the session.
+	// Greet returns the first requests of a new session of the legacy protocol, whose
+	// answers are ignored: the log level, subscriptions. It is called again whenever
+	// the server has lost the session.
 	Greet func() []mcp.Message
 	// Authorize may add credentials to an HTTP request before it is sent.
 	Authorize func(*http.Request) error
@@ -147,8 +147,8 @@ func (c *Conn) Version() string { return c.version }
 func (c *Conn) Info() ServerInfo { return c.info }
 
 // Gone ends when the connection is gone: the child died, the server exceeded a limit, or
-// Close was called; its cause says which. An HTTP connection of the modern era is never
-// gone by itself. It is a context, so that waiting for the end of a thousand connections
+// Close was called; its cause says which. An HTTP connection of the stateless protocol is
+// never gone by itself. It is a context, so that waiting for the end of a thousand connections
 // takes no goroutines.
 func (c *Conn) Gone() context.Context { return c.over }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 )
 
-// DefaultProbeTimeout is the budget of the probe for the modern era. A server that
-// stays silent for longer is offered the older handshake as well, and the first
-// real answer decides.
+// DefaultProbeTimeout is the timeout of the probe for the stateless protocol. A server
+// that does not answer in time is offered the legacy handshake as well, and the first
+// valid answer decides.
 const DefaultProbeTimeout = 2 * time.Second
 
 // Dial connects to the server that srv describes; its placeholders must be
@@ -103,7 +103,7 @@ func (c *Conn) fail(err error) {
 func (c *Conn) garbage(line []byte, err error) {
 	c.stray()
 	if c.counts.garbage.Add(1) == 1 {
-		c.log.Warn("output that is no MCP message is skipped", "text", fmt.Sprintf("%.120q", line), "why", err)
+		c.log.Warn("skipped output that is not an MCP message", "text", fmt.Sprintf("%.120q", line), "why", err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Errors that callers branch on. The concrete types carry the details.
 var (
-	// ErrUnauthorized: the server wants a login, see [UnauthorizedError].
+	// ErrUnauthorized: the server requires login, see [UnauthorizedError].
 	ErrUnauthorized = errors.New("unauthorized")
 	// ErrTransport: the connection failed, see [TransportError].
 	ErrTransport = errors.New("transport failure")
@@ -29,7 +29,7 @@ var (
 	ErrClosed = errors.New("connection closed")
 )
 
-// TransportError says that the connection failed while a request was under way.
+// TransportError says that the connection failed while a request was in flight.
 type TransportError struct {
 	Server  string
 	Op      string // what was being done: "connect", "send", "receive"
@@ -93,7 +93,7 @@ func (e *UnauthorizedError) Error() string {
 	if e.InsufficientScope() {
 		return fmt.Sprintf("%s: HTTP %d: more permission is needed (scope %q)", e.Server, e.Status, e.Param("scope"))
 	}
-	return fmt.Sprintf("%s: HTTP %d: a login is needed", e.Server, e.Status)
+	return fmt.Sprintf("%s: HTTP %d: login required", e.Server, e.Status)
 }
 
 // Is makes errors.Is(err, ErrUnauthorized) hold.

@@ -308,7 +308,7 @@ func (l *httpLink) read(ctx context.Context, resp *http.Response, x *exchange) (
 	}
 	m, err := l.pick(body, x)
 	if err != nil && resp.StatusCode != http.StatusOK {
-		return mcp.Message{}, l.status(resp, "JSON that is no MCP answer")
+		return mcp.Message{}, l.status(resp, "JSON that is not an MCP response")
 	}
 	return m, err
 }
@@ -349,7 +349,7 @@ func (l *httpLink) status(resp *http.Response, what string) error {
 func (l *httpLink) pick(body []byte, x *exchange) (mcp.Message, error) {
 	parts, err := mcp.SplitBatch(body)
 	if err != nil {
-		return mcp.Message{}, l.protocol("its answer is no JSON", err)
+		return mcp.Message{}, l.protocol("its answer is not JSON", err)
 	}
 	for _, part := range parts {
 		m, err := mcp.Parse(part)

@@ -43,7 +43,7 @@ func listKey(method string) string {
 func (c *Conn) List(ctx context.Context, method string) (List, error) {
 	key := listKey(method)
 	if key == "" {
-		return List{}, fmt.Errorf("%s: %s is no list", c.server.Name, method)
+		return List{}, fmt.Errorf("%s: %s is not a list method", c.server.Name, method)
 	}
 	caller, whole := ctx, max(limit.ServerListTime, c.server.Timeouts.List)
 	ctx, stop := context.WithTimeout(ctx, whole)

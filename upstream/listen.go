@@ -27,12 +27,12 @@ type Subscription struct {
 // one failure more.
 const listenHealthy = 30 * time.Second
 
-// Listen hears changes until ctx ends and hands them to on, which must not block.
-// In the modern era it keeps a `subscriptions/listen` request open and opens it
-// again, with backoff, when it breaks; a refusal by the server ends it, unless it has
-// worked before and Options.Refused knows what to do. In the
-// older era list changes come by themselves to Options.OnNotification, so only
-// resources have to be subscribed to.
+// Listen receives changes until ctx ends and passes them to on, which must not block.
+// In the stateless protocol it keeps a `subscriptions/listen` request open and reopens
+// it, with backoff, when it breaks; a refusal by the server ends it, unless it has
+// worked before and Options.Refused knows what to do. In the legacy protocol servers
+// send list changes to Options.OnNotification unasked, so it only subscribes to
+// resources.
 func (c *Conn) Listen(ctx context.Context, want Subscription, on func(mcp.Message)) error {
 	ready := want.Ready
 	if ready == nil {

@@ -78,7 +78,7 @@ func (l *oldSSELink) resolve(endpoint string) (string, error) {
 	}
 	u, err := base.Parse(endpoint)
 	if err != nil {
-		return "", l.protocol("it names an endpoint that is no URL", err)
+		return "", l.protocol("its endpoint is not a URL", err)
 	}
 	if u.Scheme != base.Scheme || u.Host != base.Host {
 		return "", l.protocol("it names an endpoint at another origin", errRedirect)

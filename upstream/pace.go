@@ -23,9 +23,9 @@ const (
 	longestNap   = 100 * time.Millisecond // an end of the caller's is noticed after it
 )
 
-// Pace bounds how fast a server is listened to: whoever floods us is read more
-// slowly, so that the flood waits in the flooder and not on our cores. Nothing is
-// lost by it. It belongs to a server and outlives its connections.
+// Pace limits how fast usher reads from a server: a server that floods is read more
+// slowly, so that the flood waits in the server and does not use up CPU time here.
+// Nothing is lost. A Pace belongs to a server and outlives its connections.
 type Pace struct{ bulk, chatter bucket }
 
 // NewPace returns a pace with nothing used up.

@@ -218,7 +218,7 @@ func (l *stdioLink) exit() error {
 		err = fmt.Errorf("the server exited: %w", err)
 	}
 	if lines := l.child.Stderr().Lines(); len(lines) > 0 {
-		err = fmt.Errorf("%w; its last words: %.200q", err, lines[len(lines)-1].Text)
+		err = fmt.Errorf("%w; last output: %.200q", err, lines[len(lines)-1].Text)
 	}
 	return err
 }

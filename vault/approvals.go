@@ -55,7 +55,7 @@ func (a *Approvals) List(ctx context.Context) ([]Approval, error) {
 	return listJSON[Approval](ctx, a.store, KindApproval, a.principal)
 }
 
-// Revoke forgets an approval; it is no error if there was none.
+// Revoke removes an approval; it is not an error if there was none.
 func (a *Approvals) Revoke(ctx context.Context, digest string) error {
 	return forget(ctx, a.store, a.key(digest))
 }

@@ -93,7 +93,7 @@ func (c *Catalog) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-// Forget removes a server's entry; it is no error if there was none.
+// Forget removes a server's entry; it is not an error if there was none.
 func (c *Catalog) Forget(ctx context.Context, name string) error {
 	return forget(ctx, c.store, c.key(name))
 }

@@ -38,11 +38,11 @@ var (
 	// not answer, the file or variable does not exist, no person can be asked. It
 	// is [ErrUnavailable] too: nothing is lost, and a retry works once the key is
 	// there.
-	ErrNoKey = errors.New("the key of the store cannot be had")
+	ErrNoKey = errors.New("cannot load the encryption key")
 
 	// ErrWrongKey means that there is a master key but not the one the store
 	// was sealed with. It is [ErrUnavailable] too.
-	ErrWrongKey = errors.New("the key is not the one the store was sealed with")
+	ErrWrongKey = errors.New("the key is not the one the store was encrypted with")
 
 	// ErrTampered means that the bytes of a record are not what was written: changed,
 	// cut, moved from another record or version, or never sealed at all.
@@ -50,7 +50,7 @@ var (
 
 	// ErrUnknownKey means that a record was sealed with a data key that the
 	// store no longer has.
-	ErrUnknownKey = errors.New("it was sealed with a key this store does not have")
+	ErrUnknownKey = errors.New("it was encrypted with a key this store does not have")
 )
 
 // HeldError says how long a lease is still held. It is [ErrHeld].

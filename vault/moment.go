@@ -26,7 +26,7 @@ func Now() Moment {
 }
 
 // AtMost is the longest time that may have passed since an earlier moment: what the
-// fastest of the clocks says. Whoever must prove that little time went by asks for it.
+// fastest of the clocks says. Callers that must prove that little time passed use it.
 func (m Moment) AtMost(since Moment) time.Duration {
 	return max(m.AtLeast(since), m.Wall.Sub(since.Wall), m.Boot-since.Boot)
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // Key names a record: what it is, whose it is, and which one. All three are
-// required. A key is no place for secrets: it is logged and broadcast.
+// required. Do not put secrets into a key: it is logged and broadcast.
 type Key struct {
 	Kind      string
 	Principal string
@@ -199,7 +199,7 @@ type Counters interface {
 	Clear(ctx context.Context, keys ...Key) error
 }
 
-// AuditEntry is one line of the audit trail.
+// AuditEntry is one row of the audit log.
 type AuditEntry struct {
 	// Seq is given by the store and grows.
 	Seq int64
@@ -240,7 +240,7 @@ type AuditQuery struct {
 // DefaultAuditLimit is how many entries an [AuditQuery] without a limit gets.
 const DefaultAuditLimit = 100
 
-// Audits is the audit trail.
+// Audits is the audit log.
 type Audits interface {
 	// Append adds the entries in order, all or none. Callers batch: there is one
 	// write per Append, not per entry. A power failure may cost those of the last

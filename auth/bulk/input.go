@@ -19,15 +19,15 @@ import (
 // ErrBadInput says that a line of input is none of those that [Input] reads.
 var ErrBadInput = errors.New("the line cannot be read")
 
-// Input reads the answers with which a program drives logins, one a line:
+// Input reads the answers with which a program drives logins, one per line:
 //
-//	http://127.0.0.1:41517/callback?code=…&state=…    the address the browser ended at
-//	{"state": "…", "code": "…", "iss": "…"}           the parameters of that address
+//	http://127.0.0.1:41517/callback?code=…&state=…    the URL the browser was redirected to
+//	{"state": "…", "code": "…", "iss": "…"}           the parameters of that URL
 //	{"state": "…", "error": "…", "error_description": "…"}
 //	{"cancel": "linear@work"}                         an account, or the state of a login
 //
 // For every line that is not blank it writes one reply, as soon as the answer was
-// exchanged or refused. Lines are worked on side by side, so replies may come in another
+// exchanged or refused. Lines are worked on side by side, so replies may arrive in another
 // order; each has the number of its line.
 type Input struct {
 	d   *Driver

@@ -1,7 +1,7 @@
 // Package forward logs in on one machine with the browser of another (callback
 // forwarding, `usher login --courier ssh HOST`).
 //
-// Two ushers talk over the standard streams of a command such as ssh. On the remote
+// Two usher processes talk over the standard streams of a command such as ssh. On the remote
 // machine [Remote.Serve] begins logins, keeps their PKCE verifiers and exchanges the
 // codes. On the machine where the user and the browser are, [Local] shows the consent
 // pages and sends the callbacks back:

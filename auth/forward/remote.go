@@ -226,5 +226,5 @@ func (t *talk) send(r bulk.Row) {
 
 // versionError names both sides, since only the person knows which one to update.
 func versionError(far, near string) error {
-	return fmt.Errorf("the two ushers do not understand each other: there it is %s, here %s; update the older one", far, near)
+	return fmt.Errorf("incompatible usher versions: the other machine has %s, this one has %s; update the older one", far, near)
 }

@@ -196,7 +196,7 @@ func TestLeaving(t *testing.T) {
 // A far side of another time is refused by both.
 func TestOtherProtocol(t *testing.T) {
 	text := fromRemote + `{"kind":"hello","hello":{"protocol":2,"usher":"v9"}}` + "\n"
-	if _, err := NewLocal(strings.NewReader(text), io.Discard, nil).Hello("v1"); err == nil || !strings.Contains(err.Error(), "there it is v9, here v1") {
+	if _, err := NewLocal(strings.NewReader(text), io.Discard, nil).Hello("v1"); err == nil || !strings.Contains(err.Error(), "the other machine has v9, this one has v1") {
 		t.Errorf("near: %v", err)
 	}
 	var out strings.Builder

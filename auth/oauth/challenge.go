@@ -15,8 +15,8 @@ import (
 // Challenge is what a server said when it refused a request: the parameters of its
 // WWW-Authenticate header that matter here.
 type Challenge struct {
-	// Status is 401, or 403 when the token was too narrow; servers may use others for a
-	// token that is no good.
+	// Status is 401, or 403 when the token was too narrow; servers may use others for an
+	// invalid token.
 	Status int
 	// ResourceMetadata, Scope and Error are parameters of the challenge.
 	ResourceMetadata string
@@ -38,8 +38,8 @@ func (c Challenge) InsufficientScope() bool {
 	return c.Status == http.StatusForbidden && c.Error != CodeInvalidToken || c.Error == "insufficient_scope"
 }
 
-// CodeInvalidToken is how a challenge says that the token is no good. The standard has
-// it with 401 only; there are servers that send it with another status.
+// CodeInvalidToken is the error code of a challenge to an invalid token. The standard
+// defines it for status 401 only; some servers send it with another status.
 const CodeInvalidToken = "invalid_token"
 
 // ChallengedWith reports whether a challenge of an answer names this error.

@@ -61,7 +61,7 @@ func readTokenResponse(resp *http.Response, body []byte, secrets []string) (*Tok
 // What readFields finds wrong with a body.
 const (
 	brokenOff = "the answer broke off"
-	notJSON   = "the answer is no JSON"
+	notJSON   = "the answer is not JSON"
 )
 
 func readFields(contentType string, body []byte) (map[string]json.RawMessage, string) {

@@ -73,7 +73,7 @@ func (e *echo) head(out []byte, size int, request []byte) []byte {
 	return append(out, "\r\n\r\n"...)
 }
 
-var errRequest = errors.New("this is no request")
+var errRequest = errors.New("not a valid request")
 
 // read reads one request; its body stays valid until the next.
 func (in *incoming) read(r *bufio.Reader) error {

@@ -1,8 +1,8 @@
-// Command echo is the server that the measurements stand before: an MCP server of
-// either era, over HTTP or stdio, that costs as little as possible.
+// Command echo is the MCP server that the benchmarks call. It speaks the legacy and the
+// stateless protocol over HTTP or stdio, at the lowest possible cost.
 //
-// It owns fast and correct answers to a handful of methods. It refuses to own
-// anything else of MCP: it is no example of how to write a server.
+// It answers a handful of methods fast and correctly and implements nothing else of
+// MCP. Do not take it as an example of how to write a server.
 //
 // Flow: main picks the transport (http.go, stdio.go); both hand each message to
 // answer (answer.go), which echoes the nonce of a call so that answers that reach
@@ -22,7 +22,7 @@ import (
 func main() {
 	var e echo
 	stdio := flag.Bool("stdio", false, "serve standard input and output")
-	flag.BoolVar(&e.legacy, "legacy", false, "speak the older era only")
+	flag.BoolVar(&e.legacy, "legacy", false, "speak the legacy protocol only")
 	tools := flag.Int("tools", 1, "how many tools to list")
 	flag.IntVar(&e.ttl, "ttl", 60_000, "for how many milliseconds a list is good")
 	flag.Parse()

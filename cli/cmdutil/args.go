@@ -11,7 +11,7 @@ func NoSubcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return Usagef(c.CommandPath()+" --help", "%s has no command %q", c.CommandPath(), args[0])
+	return Usagef(c.CommandPath()+" --help", "unknown command %q for %s", args[0], c.CommandPath())
 }
 
 // NoCommand explains an unknown command with the nearest ones.
@@ -23,7 +23,7 @@ func NoCommand(c *cobra.Command, args []string) error {
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean: usher " + strings.Join(near, ", usher ")
 	}
-	return Usagef(hint, "there is no command %q", args[0])
+	return Usagef(hint, "unknown command %q", args[0])
 }
 
 // ExactArgs is cobra.ExactArgs with an error that shows how to call the command.

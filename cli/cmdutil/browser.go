@@ -30,7 +30,7 @@ func Interactive(f *Factory) auth.Interactive {
 func OpenBrowser(ctx context.Context, program, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return errors.New("only web addresses are opened")
+		return errors.New("only web URLs are opened")
 	}
 	address = u.String()
 	words := strings.Fields(program)

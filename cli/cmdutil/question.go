@@ -12,13 +12,13 @@ import (
 const elicitation = `{"elicitation":{"form":{},"url":{}}}`
 
 // ErrNoTerminal is returned for a question when there is no terminal to ask it at.
-var ErrNoTerminal = errors.New("a question must be answered and there is no terminal")
+var ErrNoTerminal = errors.New("confirmation required, but stdin is not a terminal")
 
 // Confirm asks a yes-or-no question on the terminal. Without one it is an error,
 // so that nothing is ever agreed to by accident.
 func (f *Factory) Confirm(ctx context.Context, question string) (bool, error) {
 	if !f.IO.InTTY {
-		return false, WithHint(ErrNoTerminal, "%s", AgreeHint(f, "add --yes to agree without being asked"))
+		return false, WithHint(ErrNoTerminal, "%s", AgreeHint(f, "add --yes to confirm"))
 	}
 	fmt.Fprintf(f.IO.Err, "%s [y/N] ", Clean(question))
 	type answer struct {

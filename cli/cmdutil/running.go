@@ -20,7 +20,7 @@ import (
 // not hang the command that looks after it.
 const AnswerTimeout = 3 * time.Second
 
-// Running finds the ushers that run now, only the one with pid when that is not 0.
+// Running finds the running usher processes, only the one with pid when that is not 0.
 func Running(ctx context.Context, f *Factory, pid int) ([]control.Peer, error) {
 	dirs, err := config.FindDirs(f.IO.System)
 	if err != nil {
@@ -37,11 +37,11 @@ func Running(ctx context.Context, f *Factory, pid int) ([]control.Peer, error) {
 			return []control.Peer{p}, nil
 		}
 	}
-	return nil, WithHint(fmt.Errorf("no usher with pid %d is running", pid), "usher status")
+	return nil, WithHint(fmt.Errorf("no usher process with pid %d is running", pid), "usher status")
 }
 
-// Reports asks ushers how they are, all at once. Those that do not answer are
-// left out and told apart.
+// Reports asks usher processes for their status, all at once. Those that do not answer
+// are left out and reported as errors.
 func Reports(ctx context.Context, peers []control.Peer) ([]status.Report, []error) {
 	got := make([]status.Report, len(peers))
 	errs := make([]error, len(peers))
@@ -92,14 +92,14 @@ func AskReread(ctx context.Context, p control.Peer) (app.ConfigChange, error) {
 	return out, nil
 }
 
-// SteerOutcome counts what became of an operation sent to several ushers.
+// SteerOutcome counts the results of an operation sent to several usher processes.
 type SteerOutcome struct {
 	Asked, Reached int
 	unknown        error // one that does not host the server
 	Failed         []error
 }
 
-// Steer sends an operation on one server to ushers, all at once.
+// Steer sends an operation on one server to usher processes, all at once.
 func Steer(ctx context.Context, peers []control.Peer, operation, server string) SteerOutcome {
 	errs := make([]error, len(peers))
 	var wg sync.WaitGroup

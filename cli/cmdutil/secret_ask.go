@@ -118,7 +118,7 @@ func askLine(ctx context.Context, f *Factory, label string, read func() (string,
 	}
 }
 
-// WarnOfPassword says that the arguments of a process are no secret.
+// WarnOfPassword warns that other users can see the arguments of a process.
 func WarnOfPassword(f *Factory, place string) {
 	if u, err := url.Parse(place); err == nil && sqlstore.IsPostgres(place) {
 		if _, given := u.User.Password(); given {

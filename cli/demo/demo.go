@@ -32,20 +32,20 @@ func newCmdDemo(f *cmdutil.Factory, runF func(context.Context, *demoOptions) err
 		runF = demoRun
 	}
 	c := &cobra.Command{
-		Use: "demo", Short: "See usher at work on a small world of its own", GroupID: "use", Args: cmdutil.ExactArgs(0),
-		Long: `Start a small world in this process: six servers, two of them programs and four
-over HTTP, three of which want a login, one slow, one that crashes now and then. Log
-in, call a tool on each, break one and see it recover, and look at all of it in the
-console. Nothing of yours is read or changed, and nothing leaves this machine.
+		Use: "demo", Short: "Run a self-contained demo", GroupID: "use", Args: cmdutil.ExactArgs(0),
+		Long: `Start six sample servers in this process: two stdio servers and four over HTTP; three
+require login, one is slow, one crashes now and then. The demo logs in, calls a tool on
+each, breaks one, shows it recover, and shows everything in the console. It reads and
+changes none of your files, and nothing leaves this machine.
 
-On a terminal the consent page is opened in a browser, and the console stays until
-Ctrl-C. Elsewhere the demo consents by itself and ends.`,
+On a terminal the demo opens the consent page in a browser, and the console stays open
+until Ctrl-C. Otherwise the demo approves the logins automatically and exits.`,
 		Example: `  usher demo
-  usher demo --auto                 no browser: the demo consents by itself
-  usher demo --auto --stay          and leaves the console open until a signal`,
+  usher demo --auto                 no browser: approve the logins automatically
+  usher demo --auto --stay          and leave the console open until a signal`,
 		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().BoolVar(&o.auto, "auto", false, "consent to the logins by itself")
+	c.Flags().BoolVar(&o.auto, "auto", false, "approve the logins automatically")
 	c.Flags().BoolVar(&o.stay, "stay", false, "leave the console open at the end, also without a terminal")
 	return c
 }
@@ -74,9 +74,9 @@ func demoRun(ctx context.Context, o *demoOptions) error {
 	}
 	defer w.close()
 	s := &demoStory{f: f, w: w}
-	s.say("usher demo: a small world on this machine, nothing leaves it")
-	s.say("  6 servers   2 stdio, 4 HTTP (3 want a login, at 2 authorization servers)")
-	s.say("  console     %s   (a link that works once)", w.console.Link())
+	s.say("usher demo: six sample servers on this machine, no network access")
+	s.say("  6 servers   2 stdio, 4 HTTP (3 require login, at 2 authorization servers)")
+	s.say("  console     %s   (one-time link)", w.console.Link())
 	for _, part := range []func(context.Context, *demoOptions) error{s.logIn, s.callEach, s.breakOne, s.changeOne, s.status} {
 		if err := part(ctx, o); err != nil {
 			if ctx.Err() != nil {
@@ -141,7 +141,7 @@ func (s *demoStory) logIn(ctx context.Context, o *demoOptions) error {
 	began := time.Now()
 	auto := make(chan struct{})
 	if o.auto {
-		s.say("\nlogging in to 3 servers; the demo consents by itself")
+		s.say("\nlogging in to 3 servers; approved automatically by the demo")
 		close(auto)
 	} else {
 		s.say("\nlogging in to 3 servers: consent in the browser, or press Enter and the demo does")
@@ -269,7 +269,7 @@ func (s *demoStory) breakOne(ctx context.Context, _ *demoOptions) error {
 
 // changeOne shows what happens to a tool that changes after it was trusted.
 func (s *demoStory) changeOne(ctx context.Context, _ *demoOptions) error {
-	s.say("\ntickets changes what its tool close says it does")
+	s.say("\ntickets changes the description of its tool close")
 	s.w.tickets.SetTools(fake.DemoChanged())
 	if err := s.w.host.Servers().Reload(ctx, "tickets"); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (s *demoStory) changeOne(ctx context.Context, _ *demoOptions) error {
 	if err == nil {
 		return errors.New("a tool that had changed was called")
 	}
-	s.row(false, "tickets/close", "blocked until you have looked at the change: usher pins diff, or the console", time.Time{})
+	s.row(false, "tickets/close", "blocked until you review the change: usher pins diff, or the console", time.Time{})
 	return nil
 }
 

@@ -17,15 +17,16 @@ import (
 
 func newCmdAudit(f *cmdutil.Factory) *cobra.Command {
 	c := &cobra.Command{
-		Use: "audit", Short: "See and check who called what", GroupID: "run", Args: cmdutil.NoSubcommand,
-		Long: `Every call of a tool and every use of a prompt or resource is written down: who,
-which server and tool, a hash of the arguments' bytes, how it ended and how long it
-took. Arguments and answers are not kept. What one usher wrote is a chain: each block
-holds the hash of the one before.
+		Use: "audit", Short: "View and verify the audit log", GroupID: "run", Args: cmdutil.NoSubcommand,
+		Long: `The audit log records every tool call and every use of a prompt or resource: the
+principal, the server and tool, a hash of the arguments, the outcome and the duration.
+It does not store arguments and results. Each usher process writes a chain of blocks;
+each block contains the hash of the previous one.
 
-It is written once a second: an usher that is killed loses at most its last second, a
-power failure may cost a few more, and a store that is away for long costs what does not fit in memory, which the trail
-then says. "audit": {"enabled": false} under "usher" switches it off.`,
+usher writes the log once a second. A process that is killed loses at most its last
+second; a power failure may cost a few more. During a long outage of the store, records
+beyond the in-memory limit are dropped, and the log says how many.
+"audit": {"enabled": false} under "usher" switches the log off.`,
 		Example: `  usher audit tail --follow
   usher audit verify
   usher audit export --since 24h > yesterday.ndjson`,
@@ -43,8 +44,8 @@ type auditFilter struct {
 
 func (filter *auditFilter) flags(c *cobra.Command, f *cmdutil.Factory) {
 	c.Flags().StringVar(&filter.server, "server", "", "only this `server`")
-	c.Flags().StringVar(&filter.principal, "principal", "", "only what this `principal` did")
-	c.Flags().StringVar(&filter.outcome, "outcome", "", "only what ended like this: ok, tool_error, denied, …")
+	c.Flags().StringVar(&filter.principal, "principal", "", "only calls of this `principal`")
+	c.Flags().StringVar(&filter.outcome, "outcome", "", "only calls with this outcome: ok, tool_error, denied, …")
 	_ = c.RegisterFlagCompletionFunc("server", cmdutil.CompleteServers(f, -1)) // fails for an unknown flag only
 }
 
@@ -73,8 +74,8 @@ func newCmdAuditTail(f *cmdutil.Factory, runF func(context.Context, *auditTailOp
 	}
 	o.flags(c, f)
 	c.Flags().IntVarP(&o.lines, "lines", "n", 20, "how many")
-	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what comes")
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON, one value a line")
+	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "print new calls as they are recorded")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON, one value per line")
 	return c
 }
 
@@ -89,7 +90,7 @@ func auditTailRun(ctx context.Context, o *auditTailOptions) error {
 		return err
 	}
 	if len(acts) == 0 && !o.follow {
-		f.Note("nothing is in the audit trail%s", map[bool]string{true: " that fits", false: ""}[o.auditFilter != auditFilter{}])
+		f.Note("the audit log has no calls%s", map[bool]string{true: " that match", false: ""}[o.auditFilter != auditFilter{}])
 	}
 	for {
 		for _, x := range acts {
@@ -180,9 +181,9 @@ func newCmdAuditExport(f *cmdutil.Factory, runF func(context.Context, *auditExpo
 		runF = auditExportRun
 	}
 	c := &cobra.Command{
-		Use: "export", Short: "Write the audit trail out, one JSON value a line", Args: cmdutil.ExactArgs(0),
-		Long: `Write the audit trail out from its beginning, one call a line, with the chain and
-the block it stands in. A block that cannot be trusted is told and left out.`,
+		Use: "export", Short: "Print the audit log, one JSON value per line", Args: cmdutil.ExactArgs(0),
+		Long: `Print the audit log from its beginning, one call per line, with its chain and block.
+A block that fails verification is reported and left out.`,
 		Example: "  usher audit export > audit.ndjson\n  usher audit export --since 168h --principal ci",
 		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}

@@ -95,7 +95,7 @@ func tellVerified(f *cmdutil.Factory, sum auditVerifyJSON, open int) {
 		}
 	}
 	if sum.OK {
-		f.Note("%s in %s: all are as they were written", cmdutil.Count(int(sum.Acts), "call"), cmdutil.Count(len(sum.Chains), "chain"))
+		f.Note("OK: verified %s in %s", cmdutil.Count(int(sum.Acts), "call"), cmdutil.Count(len(sum.Chains), "chain"))
 	}
 	if sum.Unkeyed > 0 {
 		f.Note("  %s no authentication code: an older usher wrote them", cmdutil.CountOf(int(sum.Unkeyed), "block has", "blocks have"))
@@ -104,6 +104,6 @@ func tellVerified(f *cmdutil.Factory, sum auditVerifyJSON, open int) {
 		f.Note("  %s not ended: usher still runs, or was killed", cmdutil.CountOf(open, "chain has", "chains have"))
 	}
 	if sum.Lost > 0 {
-		f.Note("  %s could not be kept while the store was away, as the trail says", cmdutil.Count(int(sum.Lost), "call"))
+		f.Note("  %s could not be recorded while the store was unreachable", cmdutil.Count(int(sum.Lost), "call"))
 	}
 }

@@ -27,13 +27,13 @@ func newCmdDoctor(f *cmdutil.Factory, runF func(context.Context, *doctorOptions)
 		runF = doctorRun
 	}
 	c := &cobra.Command{
-		Use: "doctor [NAME…]", Short: "Find out what is wrong, and what to do", GroupID: "run", Args: cmdutil.RangeArgs(0, -1),
-		Long: `Walk through everything a server needs, in order: its definition, your approval,
-the rules, its command or address, the connection, its tools and their pins, and
-how it is in the ushers that run now. Servers are really started and asked.
+		Use: "doctor [NAME…]", Short: "Diagnose problems", GroupID: "run", Args: cmdutil.RangeArgs(0, -1),
+		Long: `Check everything a server needs, in order: its definition, your approval, the rules,
+its command or URL, the connection, its tools and their pins, and its state in
+running usher processes. doctor starts the servers and connects to them.
 
-Exit codes: 0 all is well, 1 something is wrong, 10 a login or an approval is
-needed.`,
+Exit codes: 0 no problems, 1 a problem was found, 10 a login or an approval is
+required.`,
 		Example: `  usher doctor
   usher doctor github
   usher doctor --json | jq '.servers[].checks[] | select(.status != "ok")'`,

@@ -173,7 +173,7 @@ func (x *examiner) reach(ctx context.Context, srv config.Server, d *diagnosis) b
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, resolved.URL, nil)
 	if err != nil {
-		d.add(checkProblem, "address", "mend url in "+cmdutil.Origin(x.factory, srv.Origin), "%s is no address", config.Visible(srv.Masked().URL))
+		d.add(checkProblem, "address", "fix url in "+cmdutil.Origin(x.factory, srv.Origin), "%s is not a valid URL", config.Visible(srv.Masked().URL))
 		return false
 	}
 	req.Header.Set("Accept", "text/event-stream")
@@ -259,7 +259,7 @@ func (x *examiner) lastWords(ctx context.Context, srv config.Server, said string
 	if len(last) == 0 || strings.Contains(said, last[len(last)-1]) {
 		return ""
 	}
-	return "\nits last words: " + strings.Join(last, "\n                ")
+	return "\nlast output: " + strings.Join(last, "\n                ")
 }
 
 func (x *examiner) version(name string) string {

@@ -34,12 +34,12 @@ func newCmdPins(f *cmdutil.Factory, runF func(context.Context, *pinsOptions) err
 		Use: "pins", Short: "Show which tools changed since they were first seen", GroupID: "run", Args: cmdutil.ExactArgs(0),
 		Long: `A tool is pinned when it is first seen: its name, texts, schemas and annotations.
 One that changes later is blocked until you accept the change, so that a server
-cannot turn a tool you trust into another one. What is shown needs no connection.`,
+cannot turn a tool you trust into another one. This command needs no connection.`,
 		Example: `  usher pins                     what changed, is new or has gone
   usher pins diff                how it changed
   usher pins accept github       all changes of a server
   usher pins accept github/search_issues
-  usher pins lock                write mcp.lock beside the project's file
+  usher pins lock                write mcp.lock next to the project's file
   usher pins verify              compare with it; exit code 11 when something differs`,
 		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
@@ -140,9 +140,9 @@ func newCmdPinsAccept(f *cmdutil.Factory, runF func(context.Context, *pinsOption
 		runF = pinsAcceptRun
 	}
 	c := &cobra.Command{
-		Use: "accept SERVER[/TOOL]…", Short: "Take changed tools as they are now", Args: cmdutil.RangeArgs(0, -1),
-		Long: `Take the changed definitions as the new pins. Running ushers let the tools pass
-from the next call on. With --hash only that very definition is accepted, which
+		Use: "accept SERVER[/TOOL]…", Short: "Accept changed tools", Args: cmdutil.RangeArgs(0, -1),
+		Long: `Accept the changed definitions as the new pins. Running usher processes allow the
+tools from the next call on. --hash accepts only the definition with that hash, which
 usher pins diff --json shows: a server may change it again while you read.`,
 		Example: `  usher pins accept github/search_issues
   usher pins accept github

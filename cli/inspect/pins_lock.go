@@ -24,9 +24,9 @@ func newCmdPinsLock(f *cmdutil.Factory, runF func(context.Context, *pinsOptions)
 	}
 	c := &cobra.Command{
 		Use: "lock [FILE]", Short: "Write the pins to a file that can be committed", Args: cmdutil.RangeArgs(0, 1),
-		Long: `Write the pins of the project's servers to mcp.lock beside the project's file, or
-those of all servers to FILE. Whoever has the project starts from it, and a CI job
-can compare with it: usher pins verify.`,
+		Long: `Write the pins of the project's servers to mcp.lock next to the project's file, or
+those of all servers to FILE. Everyone who works in the project then gets exactly the
+locked tools, and a CI job can check them: usher pins verify.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.file = args[0]
@@ -44,11 +44,11 @@ func newCmdPinsVerify(f *cmdutil.Factory, runF func(context.Context, *pinsOption
 	}
 	c := &cobra.Command{
 		Use: "verify [FILE]", Short: "Compare known tools with a lock file, without a connection", Args: cmdutil.RangeArgs(0, 1),
-		Long: `Compare the tools as last listed with mcp.lock beside the project's file, or with
-FILE. Nothing is started and nothing is reached; to compare with the servers as
-they are now, run usher discover first.
+		Long: `Compare the cached tools with mcp.lock next to the project's file, or with FILE. This
+starts nothing and connects to nothing; to compare with the servers as they are now,
+run usher discover first.
 
-Exit codes: 0 all is as locked, 11 something differs, 1 it could not be compared.`,
+Exit codes: 0 the tools match, 11 they differ, 1 the comparison failed.`,
 		Example: `  usher discover && usher pins verify --strict`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -70,7 +70,7 @@ func lockFile(cfg *config.Config, named string) (string, error) {
 	if path := app.LockPath(cfg); path != "" {
 		return path, nil
 	}
-	return "", cmdutil.WithHint(errors.New("there is no project file here that a lock could stand beside"), "usher pins lock FILE")
+	return "", cmdutil.WithHint(errors.New("there is no project file here to write a lock file next to"), "usher pins lock FILE")
 }
 
 // lockedServers are the servers a lock speaks of: the project's, or all when there
@@ -156,7 +156,7 @@ func pinsVerifyRun(ctx context.Context, o *pinsOptions) error {
 		f.Note("%s differs from what is known; %s", f.Short(path), cmdutil.Remedy(f, "usher pins lock takes it as it is"))
 		return &cmdutil.SilentError{Code: cmdutil.ExitBlocked}
 	}
-	f.Note("all is as locked in %s", f.Short(path))
+	f.Note("OK: tools match %s", f.Short(path))
 	return nil
 }
 

@@ -30,16 +30,16 @@ func newCmdStatus(f *cmdutil.Factory, runF func(context.Context, *statusOptions)
 		runF = statusRun
 	}
 	c := &cobra.Command{
-		Use: "status [NAME]", Short: "Show how every server is", GroupID: "run", Args: cmdutil.RangeArgs(0, 1),
-		Long: `Show every configured server and how it is in the ushers that run now. Nothing is
-started and nothing is reached: what is not running is shown as last known.
+		Use: "status [NAME]", Short: "Show server status", GroupID: "run", Args: cmdutil.RangeArgs(0, 1),
+		Long: `Show every configured server and its state in running usher processes. This starts
+nothing and connects to nothing: a server that is not running is shown as last seen.
 
 States: idle (connects on the first call), connecting, connected, failed (the next
-call tries again), needs login, ejected (restarted too often: usher reload NAME),
+call retries), needs login, ejected (restarted too often: usher reload NAME),
 held (usher approve NAME), disabled, broken (usher list).`,
 		Example: `  usher status
   usher status github
-  usher status --watch              redrawn every second; Ctrl-C ends it
+  usher status --watch              refresh every second until Ctrl-C
   usher status --json | jq '.servers[] | select(.state != "connected").name'`,
 		ValidArgsFunction: cmdutil.CompleteServers(f, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,8 +50,8 @@ held (usher approve NAME), disabled, broken (usher list).`,
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVarP(&o.watch, "watch", "w", false, "go on: redraw on a terminal, print what changes elsewhere")
-	flags.BoolVar(&o.json, "json", false, "print JSON; with --watch one value a line whenever something changes")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "refresh continuously; when not on a terminal, print changes")
+	flags.BoolVar(&o.json, "json", false, "print JSON; with --watch one value per line whenever something changes")
 	return c
 }
 
@@ -83,7 +83,7 @@ func statusWithoutStore(ctx context.Context, f *cmdutil.Factory, o *statusOption
 	}
 	reports, problems := cmdutil.Reports(ctx, peers)
 	b := MergeBoard(host.Status{}, reports)
-	b.problems = append(problems, fmt.Errorf("shown is only what running ushers say: %w", away))
+	b.problems = append(problems, fmt.Errorf("showing only what running usher processes report: %w", away))
 	return showBoard(f, b, o.json)
 }
 

@@ -45,5 +45,5 @@ func (b *statusBoard) addLogins(ctx context.Context, h *app.App) {
 
 // oneLine is a reason without its line breaks, and without what the column says.
 func oneLine(reason string) string {
-	return strings.TrimPrefix(cmdutil.CleanLine(reason), "a login is needed: ")
+	return strings.TrimPrefix(cmdutil.CleanLine(reason), "login required: ")
 }

@@ -29,8 +29,8 @@ func rankOf(state host.State) int {
 
 type rowKey struct{ principal, server, account string }
 
-// MergeBoard puts together what this process remembers and what running ushers
-// say. Of a server that runs somewhere, memory counts for nothing but its tools.
+// MergeBoard merges the cached status with the reports of running usher processes. For a
+// server that is running, only the tools come from the cache.
 func MergeBoard(remembered host.Status, running []status.Report) statusBoard {
 	b := statusBoard{Servers: []statusServer{}, Ushers: []statusUsher{}, Budgets: []policy.BudgetStatus{}, Waiting: []statusLogin{}, Orphans: []string{}}
 	rows := map[rowKey]*statusServer{}
@@ -179,7 +179,7 @@ func (s *statusServer) note(srv config.Server, budgets []policy.BudgetStatus) st
 		parts = append([]string{"connects on the first call"}, parts...)
 	}
 	if s.InFlight > 0 {
-		parts = append(parts, fmt.Sprintf("%d under way", s.InFlight))
+		parts = append(parts, fmt.Sprintf("%d in flight", s.InFlight))
 	}
 	for _, u := range s.Ushers {
 		if u.State != s.State && u.State != host.Disconnected {

@@ -159,7 +159,7 @@ func (b *statusBoard) footnotes(now time.Time) []string {
 	}
 	for _, u := range b.Ushers {
 		if u.Store != nil {
-			out = append(out, cmdutil.CleanLine(fmt.Sprintf("usher %d: the store is away since %s; calls with good logins go on: %s", u.PID, ago(now, u.Store.Since), u.Store.Problem)))
+			out = append(out, cmdutil.CleanLine(fmt.Sprintf("instance %d: store unreachable since %s; calls with valid logins continue: %s", u.PID, ago(now, u.Store.Since), u.Store.Problem)))
 		}
 	}
 	for _, w := range b.Waiting {

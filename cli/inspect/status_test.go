@@ -190,7 +190,7 @@ func TestStatusNotes(t *testing.T) {
 		{"eager and idle", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "disconnected"}}}, ""},
 		{"failed", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "failed", LastError: "s: no\nluck"}}}, "no luck: usher doctor s"},
 		{"open circuit", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected", Circuit: "open", ConsecutiveFailures: 5}}}, "circuit open after 5 failures: usher reload s"},
-		{"busy", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected", InFlight: 2}}}, "2 under way"},
+		{"busy", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected", InFlight: 2}}}, "2 in flight"},
 		{"login without a command", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "needs_auth", Account: "work"}}}, "usher login s@work"},
 		{"elsewhere", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "connected"}}, Ushers: []statusUsher{{PID: 1, State: "connected"}, {PID: 2, State: "failed"}}}, "failed in pid 2"},
 		{"ejected once", statusServer{Server: status.Server{ServerStatus: host.ServerStatus{State: "ejected", RestartCount: 1, Circuit: "open"}}}, "1 restart: usher logs s, then usher reload s"},

@@ -53,7 +53,7 @@ func (w *watcher) draw(b statusBoard, now time.Time) error {
 	for _, line := range append(b.footnotes(now), problemLines(b)...) {
 		w.page += cmdutil.Truncate(cmdutil.Clean(line), w.f.IO.Width) + "\n"
 	}
-	foot := fmt.Sprintf("%s  %s  Ctrl-C ends", now.Format(time.TimeOnly), cmdutil.CountOf(len(b.Ushers), "usher runs", "ushers run"))
+	foot := fmt.Sprintf("%s  %s  Ctrl-C to quit", now.Format(time.TimeOnly), cmdutil.CountOf(len(b.Ushers), "instance running", "instances running"))
 	text := strings.ReplaceAll(w.page+foot, "\n", clearLine+"\n")
 	_, err := fmt.Fprint(w.f.IO.Out, topLeft, text, clearLine, cmdutil.ClearBelow)
 	return err

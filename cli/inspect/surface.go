@@ -11,7 +11,7 @@ import (
 
 func newCmdSurface(f *cmdutil.Factory) *cobra.Command {
 	c := &cobra.Command{
-		Use: "surface", Short: "See what agents see of your servers", GroupID: "config", Args: cmdutil.NoSubcommand,
+		Use: "surface", Short: "Show what agents see", GroupID: "config", Args: cmdutil.NoSubcommand,
 		Example: "  usher surface explain",
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

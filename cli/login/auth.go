@@ -21,7 +21,7 @@ type authOptions struct {
 
 func newCmdAuth(f *cmdutil.Factory, runF func(context.Context, *authOptions) error) *cobra.Command {
 	c := &cobra.Command{
-		Use: "auth", Short: "Look at logins and client registrations", GroupID: "config", Args: cmdutil.NoSubcommand,
+		Use: "auth", Short: "Inspect logins and OAuth clients", GroupID: "config", Args: cmdutil.NoSubcommand,
 		Example: "  usher auth list\n  usher auth show linear@work\n  usher auth explain linear\n  usher auth clients\n  usher auth prune",
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -100,7 +100,7 @@ func (c *consents) list(ctx context.Context) {
 func (c *consents) print(ctx context.Context, row bulk.Row) {
 	if c.listed == nil {
 		c.listed = map[string]bool{}
-		c.f.Note("open these anywhere; paste the address you end up on, in any order")
+		c.f.Note("open these URLs in any browser, then paste the URLs you are redirected to, in any order")
 		if !hasKeyboard(c.f) {
 			go takePastes(ctx, c.f, c.d)
 		}

@@ -102,7 +102,7 @@ func listenAt(f *cmdutil.Factory, c *loopback.Listener, wanted []string) ([]stri
 	out := []string{main}
 	for _, address := range wanted {
 		if err := c.ListenOn(address); err != nil {
-			f.Note("%s cannot be answered here (%v): paste the address you end up on", address, err)
+			f.Note("%s cannot be received here (%v): paste the URL you are redirected to", address, err)
 			continue
 		}
 		out = append(out, address)

@@ -40,31 +40,31 @@ func newCmdLogin(f *cmdutil.Factory, runF func(context.Context, *loginOptions) e
 	}
 	c := &cobra.Command{
 		Use: "login [SERVER[@ACCOUNT]…]", Short: "Log in to a server, or to all of them at once", GroupID: "use", Args: cmdutil.RangeArgs(0, -1),
-		Long: `Log in to a server. On a machine with a browser its consent page is opened;
-elsewhere the address is printed, and what the browser ends up on is pasted back.
-Several identities at one server are told apart by a label: linear@work.
+		Long: `Log in to a server. On a machine with a browser usher opens the consent page;
+elsewhere it prints the URL, and you paste the URL that you are redirected to. Use a
+label for several accounts on one server: linear@work.
 
-With --all, --missing or --expired every server (or those named) is logged in at
-once: one local page lists the consents, grouped by who asks for them, and a board
-shows how far each is.
+--all, --missing and --expired log in to every server (or those named) at once: one
+local page lists the consent pages, grouped by identity provider, and a progress view
+shows the state of each login.
 
-With --tag it is those with the tag, and --missing unless another is given.
+--tag selects the servers with a tag, and implies --missing unless another is given.
 
-With --courier the logins are those of another machine, and the browser is here:
-everything after it is the command that reaches that machine, up to the end or to a
--- that is followed by servers. Only what a browser sees goes over the line; tokens
-stay on the machine they are for.
+--courier forwards the callbacks of logins on a remote machine to the browser here: the
+rest of the line (or up to a -- before the names of servers) is the command used to
+reach that machine. Only browser-visible data crosses the connection; tokens stay on
+the remote machine.
 
-Nothing is lost by Ctrl-C: a login that waits can be finished within ten minutes, from
-any terminal, with --paste or --no-browser, which take the answer to the login of that
-account that is already waiting. A script does it in two steps: the first prints the
-address and exits with 10, the second reads the answer from standard input.
+Ctrl-C loses nothing: a pending login can be completed within ten minutes, from any
+terminal, with --paste or --no-browser, which continue the pending login of that
+account. A script does it in two steps: the first prints the URL and exits with 10,
+the second reads the redirect URL from stdin.
 
-With --json a program can drive the logins: it prints one JSON object a line and reads
-answers from standard input, one a line: the address the browser ended at, or
+With --json a program can drive the logins: usher prints one JSON object per line and
+reads answers from stdin, one per line: the redirect URL, or
 {"state": …, "code": …, "iss": …}, or {"cancel": "SERVER"}. docs/cli-json.md has the keys.
 
-Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
+Exit codes: 0 logged in, 1 failed, 10 still waiting for the user.`,
 		Example: `  usher login --missing              all that have no login yet
   usher login --tag work             those of them that have the tag work
   usher login linear
@@ -104,19 +104,19 @@ Exit codes: 0 logged in, 1 failed, 10 still waiting for a person.`,
 
 func loginFlags(f *cmdutil.Factory, c *cobra.Command, o *loginOptions) {
 	flags := c.Flags()
-	flags.BoolVar(&o.all, "all", false, "log in to all servers, also where there is a login")
-	flags.BoolVar(&o.missing, "missing", false, "log in wherever there is no usable login")
-	flags.BoolVar(&o.expired, "expired", false, "log in again where a login has ended")
-	flags.BoolVar(&o.device, "device", false, "log in with a code on another screen")
-	flags.BoolVar(&o.paste, "paste", false, "print the address and read the answer from standard input")
+	flags.BoolVar(&o.all, "all", false, "log in to all servers, including those with a login")
+	flags.BoolVar(&o.missing, "missing", false, "log in where there is no valid login")
+	flags.BoolVar(&o.expired, "expired", false, "log in again where the login has expired")
+	flags.BoolVar(&o.device, "device", false, "log in with a code on another device")
+	flags.BoolVar(&o.paste, "paste", false, "print the URL and read the redirect URL from stdin")
 	flags.BoolVar(&o.browser, "browser", false, "open a browser on this machine")
-	flags.BoolVar(&o.noBrowser, "no-browser", false, "print the address and wait for the answer, also pasted")
-	flags.StringSliceVar(&o.scopes, "scope", nil, "ask for these `scopes` too")
+	flags.BoolVar(&o.noBrowser, "no-browser", false, "print the URL and wait for the callback or a pasted redirect URL")
+	flags.StringSliceVar(&o.scopes, "scope", nil, "also request these `scopes`")
 	cmdutil.TagFlag(f, c, &o.tags)
-	flags.DurationVar(&o.wait, "wait", 5*time.Minute, "how long to wait for a person")
+	flags.DurationVar(&o.wait, "wait", 5*time.Minute, "how long to wait for the user")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object per step")
 	flags.StringArrayVar(&o.courier, "courier", nil, "log in on the machine that this `command…` reaches, with the browser here")
-	flags.StringVar(&o.farUsher, "far-usher", "usher", "what usher is called on the machine of --courier")
+	flags.StringVar(&o.farUsher, "far-usher", "usher", "path to usher on the remote machine")
 	flags.BoolVar(&o.far, "courier-far", false, "be the far end of --courier, on standard input and output")
 	_ = flags.MarkHidden("courier-far") // it exists
 	c.MarkFlagsMutuallyExclusive("device", "paste", "browser", "no-browser")
@@ -173,7 +173,7 @@ func loginEach(ctx context.Context, f *cmdutil.Factory, o *loginOptions) error {
 
 // errStillWaiting says that the time was up, or standard input ended, before the person
 // was done.
-var errStillWaiting = errors.New("still waiting for a person")
+var errStillWaiting = errors.New("still waiting for the user")
 
 // finishCommand is what finishes the login of an account that waits.
 func finishCommand(ctx context.Context, f *cmdutil.Factory, h *app.App, account auth.Account) string {
@@ -242,7 +242,7 @@ func loginWithoutBrowser(ctx context.Context, f *cmdutil.Factory, e *auth.Engine
 func loginBrowser(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, account auth.Account, srv config.Server, opt *auth.LoginOptions) (*auth.Login, error) {
 	opt.Listen = true
 	return e.Browser(ctx, cmdutil.Interactive(f), account, srv, opt, func(p *auth.Pending) {
-		f.Note("opened your browser for %s. If it did not open, follow this address:\n  %s", account, p.AuthorizeURL)
+		f.Note("opened your browser for %s. If it did not open, open this URL:\n  %s", account, p.AuthorizeURL)
 	})
 }
 

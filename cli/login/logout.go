@@ -48,7 +48,7 @@ func logoutRun(ctx context.Context, o *logoutOptions) error {
 		}
 		switch {
 		case out.Revoked:
-			f.Note("%s is logged out; the server was told", account)
+			f.Note("logged out of %s (token revoked at the provider)", account)
 		default:
 			f.Note("%s is logged out", account)
 		}

@@ -32,7 +32,7 @@ func loginPaste(ctx context.Context, f *cmdutil.Factory, e *auth.Engine, o *logi
 	if err != nil {
 		return nil, err
 	}
-	f.Note("open this address anywhere and log in to %s:\n  %s\nthen paste the address you end up on (it may show an error: that is fine)", account, p.AuthorizeURL)
+	f.Note("open this URL in any browser and log in to %s:\n  %s\nthen paste the URL you are redirected to (the page may fail to load; that is expected)", account, p.AuthorizeURL)
 	waitCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan loginEnd, 1)

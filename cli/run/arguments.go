@@ -53,7 +53,7 @@ func readArguments(words []string, args string, in io.Reader, schema func() ([]b
 
 func checkObject(text []byte, where, hint string) ([]byte, error) {
 	if err := jsonx.Valid(text); err != nil {
-		return nil, cmdutil.Usagef(hint, "the arguments in %s are no JSON: %v", where, err)
+		return nil, cmdutil.Usagef(hint, "the arguments in %s are not valid JSON: %v", where, err)
 	}
 	if kind := jsonx.TypeOf(text); kind != "object" {
 		return nil, cmdutil.Usagef(hint, "the arguments in %s are a JSON %s, not an object", where, kind)
@@ -65,11 +65,11 @@ func checkObject(text []byte, where, hint string) ([]byte, error) {
 func readWord(word string, schema []byte, hint string) (key string, value []byte, err error) {
 	key, text, ok := strings.Cut(word, "=")
 	if !ok || key == "" || key == ":" {
-		return "", nil, cmdutil.Usagef(hint, "%q is no argument", word)
+		return "", nil, cmdutil.Usagef(hint, "invalid argument %q: expected key=value", word)
 	}
 	if raw, isRaw := strings.CutSuffix(key, ":"); isRaw {
 		if err := jsonx.Valid([]byte(text)); err != nil {
-			return "", nil, cmdutil.Usagef(hint, "the value of %s is no JSON: %v", raw, err)
+			return "", nil, cmdutil.Usagef(hint, "the value of %s is not valid JSON: %v", raw, err)
 		}
 		return raw, []byte(text), nil
 	}

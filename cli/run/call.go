@@ -30,11 +30,11 @@ func newCmdCall(f *cmdutil.Factory, runF func(context.Context, *callOptions) err
 	}
 	c := &cobra.Command{
 		Use: "call SERVER TOOL [key=value…]", Short: "Call a tool", GroupID: "use", Args: cmdutil.RangeArgs(2, -1),
-		Long: `Call a tool and show its answer. Values get the type that the tool's schema asks
-for; key:=JSON passes JSON as it is. Ctrl-C cancels the call at the server too.
+		Long: `Call a tool and print its result. Values are converted to the types in the tool's
+schema; key:=JSON passes JSON unchanged. Ctrl-C also cancels the call at the server.
 
-Exit codes: 0 answered, 1 failed or the tool answered with an error, 2 wrong usage,
-10 a login or approval is needed, 11 denied, changed or out of budget.`,
+Exit codes: 0 success, 1 the call failed or the tool returned an error, 2 wrong usage,
+10 a login or approval is required, 11 denied, changed or budget exhausted.`,
 		Example: `  usher call github search_issues query="is:open label:bug" limit=3
   usher call math add a=1 b=2 --json
   usher call db query --args '{"sql": "select 1"}'
@@ -48,8 +48,8 @@ Exit codes: 0 answered, 1 failed or the tool answered with an error, 2 wrong usa
 	}
 	flags := c.Flags()
 	flags.StringVar(&o.args, "args", "", "arguments as a JSON `object`")
-	flags.DurationVar(&o.timeout, "timeout", 0, "how long the command may take, connecting and waiting for other processes included, e.g. 90s (default: the server's timeouts)")
-	flags.BoolVar(&o.json, "json", false, "print the raw result, to the byte as the server sent it")
+	flags.DurationVar(&o.timeout, "timeout", 0, "timeout of the whole command, including connecting and waiting for other processes, e.g. 90s (default: the server's timeouts)")
+	flags.BoolVar(&o.json, "json", false, "print the raw result, exactly as the server sent it")
 	flags.StringVar(&o.out, "out", ".", "`directory` to save images and files into")
 	return c
 }

@@ -23,10 +23,10 @@ func newCmdCard(f *cmdutil.Factory, runF func(context.Context, *cardOptions) err
 		runF = cardRun
 	}
 	c := &cobra.Command{
-		Use: "card SERVER", Short: "Show what a server announces before it is connected to", GroupID: "use", Args: cmdutil.ExactArgs(1),
+		Use: "card SERVER", Short: "Show a server's card without connecting", GroupID: "use", Args: cmdutil.ExactArgs(1),
 		Long: `Read the server card that "card" of the definition names, a path or a URL, and show
-the name, description, addresses and tools in it. The server is not connected to, and
-no credentials are sent. Redirects are not followed.
+the name, description, addresses and tools in it. usher does not connect to the server,
+sends no credentials and follows no redirects.
 
 A card proves nothing. Its tools are "announced" until the server was seen; then they
 are "offered" or "missing". Pins are made of what the server itself lists.`,

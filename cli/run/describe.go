@@ -23,7 +23,7 @@ func newCmdDescribe(f *cmdutil.Factory, runF func(context.Context, *describeOpti
 		runF = describeRun
 	}
 	c := &cobra.Command{
-		Use: "describe SERVER TOOL", Short: "Show one tool: what it does and what it takes", GroupID: "use", Args: cmdutil.ExactArgs(2),
+		Use: "describe SERVER TOOL", Short: "Show a tool's description and arguments", GroupID: "use", Args: cmdutil.ExactArgs(2),
 		Example: `  usher describe github search_issues
   usher describe github search_issues --json`,
 		ValidArgsFunction: cmdutil.CompleteServers(f, 2),

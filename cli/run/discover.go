@@ -30,21 +30,21 @@ func newCmdDiscover(f *cmdutil.Factory, runF func(context.Context, *discoverOpti
 		runF = discoverRun
 	}
 	c := &cobra.Command{
-		Use: "discover", Short: "Ask all servers for their tools at once", GroupID: "use", Args: cmdutil.ExactArgs(0),
-		Long: `Connect to all servers at once and list their tools as they come: one line a tool,
-or one with the reason why a server has none to show. No server waits for another.
-What was found is kept: usher search and usher tools need no connection then.
+		Use: "discover", Short: "Fetch tools from all servers", GroupID: "use", Args: cmdutil.ExactArgs(0),
+		Long: `Connect to all servers at once and print their tools as they arrive, one line per
+tool, or one line with the reason why a server failed. No server waits for another.
+The tools are cached: usher search and usher tools then need no connection.
 
-Exit codes: 0 all answered, 1 some failed, 10 some need a login or an approval.`,
+Exit codes: 0 all succeeded, 1 some failed, 10 some require a login or an approval.`,
 		Example: `  usher discover
   usher discover --timeout 10s
   usher discover --tag work
   usher discover --json | jq -r 'select(.error) | .server'`,
 		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().DurationVar(&o.timeout, "timeout", 0, "give up on those that have not answered by then, e.g. 10s (default: each server's own timeouts)")
+	c.Flags().DurationVar(&o.timeout, "timeout", 0, "per-server timeout, e.g. 10s (default: each server's own timeouts)")
 	cmdutil.TagFlag(f, c, &o.tags)
-	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line")
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return c
 }
 

@@ -26,8 +26,8 @@ func newCmdLogs(f *cmdutil.Factory, runF func(context.Context, *logsOptions) err
 	}
 	c := &cobra.Command{
 		Use: "logs SERVER", Short: "Show what a server wrote to its standard error", GroupID: "run", Args: cmdutil.ExactArgs(1),
-		Long: `Show what a server wrote to its standard error: live from the ushers that run it,
-otherwise the last words of its last run.`,
+		Long: `Show what a server wrote to stderr: live from the usher processes that run it,
+otherwise the last output of its last run.`,
 		Example: `  usher logs github
   usher logs github -n 20
   usher logs github --follow`,
@@ -38,9 +38,9 @@ otherwise the last words of its last run.`,
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVarP(&o.follow, "follow", "f", false, "go on as more is written, until Ctrl-C")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "stream new lines until Ctrl-C")
 	flags.IntVarP(&o.lines, "lines", "n", 0, "show only the last `N` lines")
-	flags.IntVar(&o.pid, "pid", 0, "only from the usher with this process `id`")
+	flags.IntVar(&o.pid, "pid", 0, "only from the usher process with this `id`")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return c
 }
@@ -83,7 +83,7 @@ func savedLogs(ctx context.Context, f *cmdutil.Factory, o *logsOptions) error {
 		all = append(all, logLine{Time: l.Time, Text: l.Text})
 	}
 	if o.follow {
-		f.Note("no running usher hosts %s; these are its last words", o.server)
+		f.Note("no usher process runs %s; this is its last output", o.server)
 	}
 	if len(all) == 0 {
 		f.Note("%s wrote nothing to standard error in its last run", o.server)

@@ -78,7 +78,7 @@ func followLogs(ctx context.Context, f *cmdutil.Factory, streams []logStream, o 
 		return failed // Ctrl-C is how one leaves
 	}
 	if failed == nil {
-		f.Note("no usher runs %s any more", o.server)
+		f.Note("no usher process runs %s any more", o.server)
 	}
 	return failed
 }

@@ -25,9 +25,9 @@ func newCmdSearch(f *cmdutil.Factory, runF func(context.Context, *searchOptions)
 		runF = searchRun
 	}
 	c := &cobra.Command{
-		Use: "search WORDS…", Short: "Find tools of all servers by words", GroupID: "use", Args: cmdutil.RangeArgs(1, -1),
-		Long: `Find tools by words in their names, titles, descriptions and parameters, the best
-first. It looks at what is known from earlier runs and starts nothing.`,
+		Use: "search WORDS…", Short: "Search tools across all servers", GroupID: "use", Args: cmdutil.RangeArgs(1, -1),
+		Long: `Search tools by keywords in their names, titles, descriptions and parameters, best
+match first. It searches the tools cached by earlier runs and starts nothing.`,
 		Example: `  usher search open issues
   usher search send mail --limit 3
   usher search invoice --json | jq -r '.tools[0].tool'`,
@@ -59,7 +59,7 @@ func searchRun(ctx context.Context, o *searchOptions) error {
 		return f.PrintJSON(foundJSON(found))
 	}
 	if len(found) == 0 {
-		f.Note("no known tool fits %s", config.Visible(o.words))
+		f.Note("no matching tools for %s", config.Visible(o.words))
 	} else {
 		showFound(f, found)
 	}

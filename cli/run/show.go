@@ -93,7 +93,7 @@ func showJSON(f *cmdutil.Factory, out io.Writer, raw []byte) error {
 func saveContent(f *cmdutil.Factory, o *callOptions, data, mimeType string, n int) error {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
-		return fmt.Errorf("%s/%s sent content that is no base64: %w", o.server, o.tool, err)
+		return fmt.Errorf("%s/%s sent content that is not valid base64: %w", o.server, o.tool, err)
 	}
 	name := fmt.Sprintf("%s-%s-%d", fileWord(o.server), fileWord(o.tool), n)
 	for i := 0; ; i++ {

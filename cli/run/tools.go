@@ -26,11 +26,11 @@ func newCmdTools(f *cmdutil.Factory, runF func(context.Context, *toolsOptions) e
 	}
 	c := &cobra.Command{
 		Use: "tools [SERVER]", Short: "List the tools of a server", GroupID: "use", Args: cmdutil.RangeArgs(0, 1),
-		Long: `List the tools of a server, one line each. The server is connected to if need be;
-when it cannot be reached, the last known tools are shown and marked as such.
+		Long: `List the tools of a server, one line each. usher connects to the server if needed;
+when it is unreachable, usher shows the cached tools and says so.
 
-With --tag the tools of every server with that tag are listed, as SERVER/TOOL; with
---json they are one object a server, with its tools or with its error.`,
+--tag lists the tools of every server with that tag, as SERVER/TOOL; with --json it
+prints one object per server, with its tools or its error.`,
 		Example: `  usher tools github
   usher tools linear@work
   usher tools --tag work

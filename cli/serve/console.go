@@ -33,17 +33,17 @@ func newCmdConsole(f *cmdutil.Factory, runF func(context.Context, *consoleOption
 		runF = consoleRun
 	}
 	c := &cobra.Command{
-		Use: "console", Short: "Print a link to the web console of a running usher", GroupID: "use", Args: cmdutil.ExactArgs(0),
-		Long: `Print a link to the web console of every usher that serves one (usher serve --http).
-A link works once and for ten minutes; the browser that used it stays in until it
-is closed, or has not been used for twelve hours.`,
+		Use: "console", Short: "Print a link to the web console", GroupID: "use", Args: cmdutil.ExactArgs(0),
+		Long: `Print a one-time link to the web console of every running gateway (usher serve
+--http). A link expires after ten minutes; the browser that used it stays logged in
+until it is closed, or has been idle for twelve hours.`,
 		Example: `  usher console
   usher console --open              in a browser
   usher console --pid 4711`,
 		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	flags := c.Flags()
-	flags.IntVar(&o.pid, "pid", 0, "only the usher with this process `id`")
+	flags.IntVar(&o.pid, "pid", 0, "only the usher process with this `id`")
 	flags.BoolVar(&o.open, "open", false, "open it in a browser")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
 	return c
@@ -70,7 +70,7 @@ func consoleRun(ctx context.Context, o *consoleOptions) error {
 	case o.json:
 		return f.PrintJSON(map[string]any{"consoles": links})
 	case len(links) == 0:
-		return cmdutil.WithHint(errors.New("no running usher serves a console"), "usher serve --http 127.0.0.1:7331")
+		return cmdutil.WithHint(errors.New("no usher process serves a console"), "usher serve --http 127.0.0.1:7331")
 	}
 	for _, l := range links {
 		fmt.Fprintln(f.IO.Out, l.Link)

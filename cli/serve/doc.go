@@ -1,3 +1,4 @@
-// Package serve holds the command serve and those that steer running ushers: console,
-// reload, stop and hold. Metrics and traces of a serving usher live here too.
+// Package serve holds the command serve and the commands that control running usher
+// processes: console, reload, stop and hold. It also holds the metrics and traces of
+// the gateway.
 package serve

@@ -101,29 +101,29 @@ func counts(h *app.App, g *gateway.Gateway) map[string]struct {
 		get  func() int64
 	}
 	return map[string]count{
-		"usher_requests_modern_total":    {"Requests of agents of revision 2026-07-28 and later.", func() int64 { return g.Stats().Stateless }},
-		"usher_requests_legacy_total":    {"Requests of agents of older revisions.", func() int64 { return g.Stats().Legacy }},
-		"usher_requests_refused_total":   {"Requests that were not let in.", func() int64 { return g.Stats().Refused }},
-		"usher_requests_limited_total":   {"Requests that were answered 429.", func() int64 { return g.Stats().Limited }},
-		"usher_requests_forwarded_total": {"Requests that were handed on to the replica that has the session.", func() int64 { return g.Stats().Forwarded }},
+		"usher_requests_modern_total":    {"Requests of agents with the stateless protocol (2026-07-28 and later).", func() int64 { return g.Stats().Stateless }},
+		"usher_requests_legacy_total":    {"Requests of agents with the legacy protocol (up to 2025-11-25).", func() int64 { return g.Stats().Legacy }},
+		"usher_requests_refused_total":   {"Requests that were rejected.", func() int64 { return g.Stats().Refused }},
+		"usher_requests_limited_total":   {"Requests that were rate-limited (429).", func() int64 { return g.Stats().Limited }},
+		"usher_requests_forwarded_total": {"Requests that were forwarded to the replica that has the session.", func() int64 { return g.Stats().Forwarded }},
 		"usher_upstream_requests_total":  {"Requests to servers.", func() int64 { return h.Stats().Host.Requests }},
-		"usher_upstream_retries_total":   {"Requests to servers that were repeated.", func() int64 { return h.Stats().Host.Retries }},
-		"usher_upstream_timeouts_total":  {"Requests to servers that took too long.", func() int64 { return h.Stats().Host.Timeouts }},
-		"usher_upstream_unknown_total":   {"Requests of which nobody knows whether they ran.", func() int64 { return h.Stats().Host.OutcomeUnknown }},
-		"usher_upstream_limited_total":   {"Answers 429 of servers.", func() int64 { return h.Stats().Host.RateLimited }},
+		"usher_upstream_retries_total":   {"Requests to servers that were retried.", func() int64 { return h.Stats().Host.Retries }},
+		"usher_upstream_timeouts_total":  {"Requests to servers that timed out.", func() int64 { return h.Stats().Host.Timeouts }},
+		"usher_upstream_unknown_total":   {"Requests to servers with unknown outcome.", func() int64 { return h.Stats().Host.OutcomeUnknown }},
+		"usher_upstream_limited_total":   {"Responses of servers that were rate-limited (429).", func() int64 { return h.Stats().Host.RateLimited }},
 		"usher_dials_total":              {"Attempts to connect to servers.", func() int64 { return h.Stats().Host.Dials }},
 		"usher_dial_failures_total":      {"Attempts to connect that failed.", func() int64 { return h.Stats().Host.DialFailures }},
-		"usher_connections_lost_total":   {"Connections that ended by themselves.", func() int64 { return h.Stats().Host.Losses }},
-		"usher_circuits_opened_total":    {"Circuits that opened.", func() int64 { return h.Stats().Host.CircuitOpened }},
-		"usher_ejections_total":          {"Servers that were restarted too often.", func() int64 { return h.Stats().Host.Ejections }},
-		"usher_token_requests_total":     {"Requests to token endpoints for renewals.", func() int64 { return h.Stats().Auth.Asked }},
-		"usher_token_renewals_total":     {"Logins that were renewed.", func() int64 { return h.Stats().Auth.Renewed }},
-		"usher_token_failures_total":     {"Renewals that failed and are tried again.", func() int64 { return h.Stats().Auth.Failed }},
-		"usher_logins_ended_total":       {"Logins that their authorization server has ended.", func() int64 { return h.Stats().Auth.Ended }},
+		"usher_connections_lost_total":   {"Connections to servers that were lost.", func() int64 { return h.Stats().Host.Losses }},
+		"usher_circuits_opened_total":    {"Circuit breakers that opened.", func() int64 { return h.Stats().Host.CircuitOpened }},
+		"usher_ejections_total":          {"Servers that were ejected because they were restarted too often.", func() int64 { return h.Stats().Host.Ejections }},
+		"usher_token_requests_total":     {"Requests to token endpoints to refresh tokens.", func() int64 { return h.Stats().Auth.Asked }},
+		"usher_token_renewals_total":     {"Access tokens that were refreshed.", func() int64 { return h.Stats().Auth.Renewed }},
+		"usher_token_failures_total":     {"Token refreshes that failed and will be retried.", func() int64 { return h.Stats().Auth.Failed }},
+		"usher_logins_ended_total":       {"Logins that the authorization server expired or revoked.", func() int64 { return h.Stats().Auth.Ended }},
 		"usher_cache_hits_total":         {"Calls that were answered from the cache.", func() int64 { return h.Stats().Cache.Hits }},
 		"usher_cache_misses_total":       {"Calls that the cache could not answer.", func() int64 { return h.Stats().Cache.Misses }},
-		"usher_audit_written_total":      {"Calls that the audit trail has.", func() int64 { return h.Stats().Audit.Written }},
-		"usher_audit_lost_total":         {"Calls that the audit trail could not keep.", func() int64 { return h.Stats().Audit.Lost }},
+		"usher_audit_written_total":      {"Calls written to the audit log.", func() int64 { return h.Stats().Audit.Written }},
+		"usher_audit_lost_total":         {"Calls that could not be written to the audit log.", func() int64 { return h.Stats().Audit.Lost }},
 	}
 }
 
@@ -134,10 +134,10 @@ func (m *metrics) watch(h *app.App, g *gateway.Gateway) {
 		m.registry.CounterFunc(name, c.help, func() float64 { return float64(c.get()) })
 	}
 	gauge := m.registry.GaugeFunc
-	gauge("usher_sessions", "Sessions of agents of older revisions.", func() float64 { return float64(g.Stats().Sessions) })
-	gauge("usher_parked_calls", "Calls that wait for an agent's answer.", func() float64 { return float64(g.Stats().Waiting) })
-	gauge("usher_audit_waiting", "Calls that are not in the audit trail yet.", func() float64 { return float64(h.Stats().Audit.Waiting) })
-	gauge("usher_store_up", "Whether the store can be reached.", func() float64 {
+	gauge("usher_sessions", "Sessions of agents with the legacy protocol.", func() float64 { return float64(g.Stats().Sessions) })
+	gauge("usher_parked_calls", "Suspended calls that wait for an answer from the agent.", func() float64 { return float64(g.Stats().Waiting) })
+	gauge("usher_audit_waiting", "Calls that are not yet written to the audit log.", func() float64 { return float64(h.Stats().Audit.Waiting) })
+	gauge("usher_store_up", "Whether the store is reachable.", func() float64 {
 		if h.StoreStatus(context.Background()).Away {
 			return 0
 		}
@@ -164,7 +164,7 @@ func serverStates(servers []host.ServerStatus) []meter.Family {
 		connections.Samples = append(connections.Samples, meter.Sample{Values: []string{k.server, k.state}, Value: float64(n)})
 	}
 	inFlight := meter.Family{
-		Name: "usher_server_in_flight", Help: "Requests to servers that are under way.",
+		Name: "usher_server_in_flight", Help: "In-flight requests to servers.",
 		Kind: meter.KindGauge, Labels: []string{"server"},
 	}
 	for name, n := range busy {

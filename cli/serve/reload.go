@@ -28,17 +28,17 @@ func newCmdReload(f *cmdutil.Factory, runF func(context.Context, *steerOptions) 
 	}
 	c := newCmdSteer(f, runF, steerOptions{operation: "reload", done: "reloaded"})
 	c.Use, c.Args = "reload [NAME]", cmdutil.RangeArgs(0, 1)
-	c.Short = "Let running ushers connect to a server anew, or read their files again"
-	c.Long = `Drop the connections of a server in every running usher, and forget its failures,
-its ejection and what was cached. Calls under way finish; the next one connects.
-This is the way back for a server that was ejected.
+	c.Short = "Reconnect a server, or reload the configuration"
+	c.Long = `Reconnect a server in every running usher process, and reset its failures, its
+ejection and its cache. In-flight calls finish; the next call connects. Use this to
+bring back a server that was ejected.
 
-Without a NAME running ushers read their configuration files again. They also do so
-by themselves a moment after a file has changed. Only servers whose definition has
-changed are connected anew.`
-	c.Example = `  usher reload                     read the configuration again
+Without a NAME, running usher processes reload their configuration files. They also do
+so on their own shortly after a file changes. Only servers whose definition changed
+are reconnected.`
+	c.Example = `  usher reload                     reload the configuration
   usher reload github
-  usher reload github --pid 4711   only in that usher`
+  usher reload github --pid 4711   only in that process`
 	return c
 }
 
@@ -58,7 +58,7 @@ func reread(ctx context.Context, f *cmdutil.Factory, pid int) error {
 		return err
 	}
 	if len(peers) == 0 {
-		f.Note("no usher is running, so there is nothing to reload")
+		f.Note("no usher process is running, so there is nothing to reload")
 		return nil
 	}
 	var failed []error
@@ -88,7 +88,7 @@ func newCmdSteer(f *cmdutil.Factory, runF func(context.Context, *steerOptions) e
 	c := &cobra.Command{
 		Use: o.operation + " NAME", GroupID: "run", Args: cmdutil.ExactArgs(1),
 		Example: fmt.Sprintf(`  usher %s github
-  usher %[1]s github --pid 4711    only in that usher`, o.operation),
+  usher %[1]s github --pid 4711    only in that process`, o.operation),
 		ValidArgsFunction: cmdutil.CompleteServers(f, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.files = len(args) == 0; !o.files {
@@ -97,7 +97,7 @@ func newCmdSteer(f *cmdutil.Factory, runF func(context.Context, *steerOptions) e
 			return runF(c.Context(), &o)
 		},
 	}
-	c.Flags().IntVar(&o.pid, "pid", 0, "only the usher with this process `id`")
+	c.Flags().IntVar(&o.pid, "pid", 0, "only the usher process with this `id`")
 	return c
 }
 
@@ -112,7 +112,7 @@ func steerRun(ctx context.Context, o *steerOptions) error {
 		return nobodyHosts(f, o, got)
 	}
 	if got.Reached > 0 {
-		f.Note("%s %s in %s", o.done, o.server, cmdutil.CountOf(got.Reached, "running usher", "running ushers"))
+		f.Note("%s %s in %s", o.done, o.server, cmdutil.CountOf(got.Reached, "usher process", "usher processes"))
 	}
 	return errors.Join(got.Failed...)
 }
@@ -129,9 +129,9 @@ func nobodyHosts(f *cmdutil.Factory, o *steerOptions, got cmdutil.SteerOutcome) 
 		return cmdutil.NoServer(cfg, name)
 	}
 	if got.Asked == 0 {
-		f.Note("no usher is running, so there is nothing to %s", o.operation)
+		f.Note("no usher process is running, so there is nothing to %s", o.operation)
 		return nil
 	}
-	f.Note("no running usher hosts %s, so there is nothing to %s", config.Unquoted(o.server), o.operation)
+	f.Note("no usher process runs %s, so there is nothing to %s", config.Unquoted(o.server), o.operation)
 	return nil
 }

@@ -39,7 +39,7 @@ func newGateway(ctx context.Context, f *cmdutil.Factory, h *app.App, addr net.Ad
 // or, of one that listens everywhere, the first of this machine's own.
 func ownAddress(addr net.Addr) (string, error) {
 	if isSocket(addr) {
-		return "", errors.New("other ushers cannot reach this one on a socket")
+		return "", errors.New("other replicas cannot reach this one on a Unix socket")
 	}
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -47,7 +47,7 @@ func ownAddress(addr net.Addr) (string, error) {
 	}
 	all, err := net.InterfaceAddrs()
 	if err != nil {
-		return "", fmt.Errorf("find the address under which other ushers reach this one: %w", err)
+		return "", fmt.Errorf("find the address at which other replicas reach this one: %w", err)
 	}
 	for _, a := range all {
 		prefix, err := netip.ParsePrefix(a.String())
@@ -58,5 +58,5 @@ func ownAddress(addr net.Addr) (string, error) {
 			return net.JoinHostPort(ip.String(), strconv.Itoa(tcp.Port)), nil
 		}
 	}
-	return "", fmt.Errorf("this machine has no address under which other ushers could reach it")
+	return "", fmt.Errorf("this machine has no address that other replicas can reach")
 }

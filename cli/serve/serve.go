@@ -32,30 +32,30 @@ func newCmdServe(f *cmdutil.Factory, runF func(context.Context, *serveOptions) e
 		runF = serveRun
 	}
 	c := &cobra.Command{
-		Use: "serve", Short: "Serve your servers to agents, as one MCP server", GroupID: "use", Args: cmdutil.ExactArgs(0),
-		Long: `Serve all servers to agents as one MCP server: on standard input and output (one
-line in a client's configuration), or over HTTP with --http.
+		Use: "serve", Short: "Run the gateway (stdio or HTTP)", GroupID: "use", Args: cmdutil.ExactArgs(0),
+		Long: `Serve all servers to agents as one MCP server: over stdio (one line in a client's
+configuration), or over HTTP with --http.
 
 Over HTTP: /mcp is the surface chosen for this gateway, /direct/mcp has all tools
-under their own names, /meta/mcp one small tool that stands for all, /servers/NAME/mcp
-one server untouched, /profiles/NAME/mcp a profile. Without --auth it listens on
-loopback addresses only.
+under their own names, /meta/mcp has one small tool that searches and calls all others,
+/servers/NAME/mcp passes one server through unchanged, /profiles/NAME/mcp is a profile.
+Without --auth the gateway listens on loopback addresses only.
 
-On a machine that several people use, every one of them reaches a loopback address,
-and with it your logins: use --auth token there, or --http unix:PATH. Only you and
-root can connect to that socket; its directory must be yours and closed to others
-(mode 0700). Clients send the Host header localhost.
+On a shared machine, every user can reach a loopback address, and with it your logins:
+use --auth token there, or --http unix:PATH. Only you and root can connect to that
+socket; its directory must be yours and closed to others (mode 0700). Clients send the
+Host header localhost.
 
-A web console is at /. It opens with a link that works once: one is printed at the
-start on a terminal, and usher console prints another.
+A web console is at /. It opens with a one-time link: usher prints one at the start on
+a terminal, and usher console prints another.
 
-When a configuration file changes it is read again, at once on SIGHUP or with
-usher reload: only servers whose definition has changed are connected anew, and
-agents hear of changed lists. A file with a mistake changes nothing.
+When a configuration file changes, usher reloads it, immediately on SIGHUP or with
+usher reload. It reconnects only servers whose definition changed, and notifies agents
+of changed lists. An invalid file is ignored: usher keeps its current configuration.
 
 
-Several ushers may serve behind one address, each request going to any of them: give
-all of them the same --store postgres://… and the same key.`,
+Several replicas may serve behind one URL, and any of them can take any request: give
+all of them the same --store postgres://… and the same encryption key.`,
 		Example: `  usher serve                                   for an agent that starts it
   usher serve --only github                     one server, untouched
   usher serve --http 127.0.0.1:7331             for many agents on this machine
@@ -68,16 +68,16 @@ all of them the same --store postgres://… and the same key.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&o.http, "http", "", "listen on this `address`: 127.0.0.1:7331, or unix:PATH for a socket that only you reach")
-	flags.BoolVar(&o.stdio, "stdio", false, "serve standard input and output beside --http")
-	flags.StringVar(&o.only, "only", "", "serve only this `server`, untouched (stdio)")
+	flags.BoolVar(&o.stdio, "stdio", false, "also serve stdio, in addition to --http")
+	flags.StringVar(&o.only, "only", "", "pass only this `server` through, unchanged (stdio)")
 	flags.StringVar(&o.profile, "profile", "", "serve this `profile` (stdio)")
 	flags.StringVar(&o.surface, "surface", "", "auto, meta or direct")
-	flags.StringVar(&o.auth, "auth", "", "who may come in: none, token or oidc")
-	flags.StringVar(&o.publicURL, "public-url", "", "how agents reach it from outside, such as https://usher.example.com")
+	flags.StringVar(&o.auth, "auth", "", "client authentication: none, token or oidc")
+	flags.StringVar(&o.publicURL, "public-url", "", "URL at which agents reach it from outside, such as https://usher.example.com")
 	flags.BoolVar(&o.noConsole, "no-console", false, "serve no web console at /")
-	flags.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz on this `address`, to everybody who reaches it")
-	flags.StringVar(&o.peerURL, "peer-url", "", "how other ushers behind the same address reach this one (default: where it listens)")
-	flags.StringVar(&o.store, "store", "", "keep everything in this `store`: a file, or postgres://… that several ushers share")
+	flags.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz on this `address`, unauthenticated")
+	flags.StringVar(&o.peerURL, "peer-url", "", "URL at which other replicas reach this one (default: where it listens)")
+	flags.StringVar(&o.store, "store", "", "keep everything in this `store`: a file, or postgres://… that several replicas share")
 	c.MarkFlagsMutuallyExclusive("only", "profile")
 	return c
 }
@@ -88,7 +88,7 @@ func serveRun(ctx context.Context, o *serveOptions) error {
 		return cmdutil.Usagef("--surface auto, meta or direct", "there is no surface %q", o.surface)
 	}
 	if !slices.Contains([]string{"", "none", "token", "oidc"}, o.auth) {
-		return cmdutil.Usagef("--auth none, token or oidc", "there is no way %q to say who may come in", o.auth)
+		return cmdutil.Usagef("--auth none, token or oidc", "unknown auth mode %q", o.auth)
 	}
 	f.Overrides = map[string]string{}
 	for path, flag := range map[string]string{

@@ -10,9 +10,9 @@ import (
 
 func newCmdStop(f *cmdutil.Factory, runF func(context.Context, *steerOptions) error) *cobra.Command {
 	c := newCmdSteer(f, runF, steerOptions{operation: "stop", done: "stopped"})
-	c.Short = "End a server in running ushers now"
-	c.Long = `End the connections of a server in every running usher now: its processes are
-stopped, and calls under way fail. It stays configured, and the next call starts
-it again; to keep it off, set "disabled" or usher deny NAME.`
+	c.Short = "Disconnect a server"
+	c.Long = `Close the connections of a server in every running usher process now: its processes
+stop, and in-flight calls fail. It stays configured, and the next call starts it
+again; to keep it off, set "disabled" or run usher deny NAME.`
 	return c
 }

@@ -43,7 +43,7 @@ func newCmdAdd(f *cmdutil.Factory, runF func(context.Context, *addOptions) error
 		Long: `Add a server to your own file, or with --project to the project's .mcp.json. The
 comments and the layout of the file stay as they are. Nothing is started.
 
-Values may hold placeholders that are filled in when the server is used:
+Values may hold placeholders that are resolved when the server starts:
 ${env:NAME}, ${NAME:-default}, ${file:PATH}, ${secret:NAME}. Write them in single
 quotes, or the shell fills them in. A project file never gets a literal
 credential.`,
@@ -59,7 +59,7 @@ credential.`,
 				return cmdutil.Usagef(c.UseLine(), "the name of the server goes before --")
 			}
 			if dash := c.ArgsLenAtDash(); dash > 1 {
-				return cmdutil.Usagef(c.UseLine(), "give an address or a command, not both: %s stands before --", config.Visible(args[1]))
+				return cmdutil.Usagef(c.UseLine(), "give a URL or a command, not both: %s is before --", config.Visible(args[1]))
 			}
 			return runF(c.Context(), o)
 		},
@@ -162,7 +162,7 @@ func addSaid(f *cmdutil.Factory, o *addOptions, t cmdutil.Target, s config.Serve
 	f.Note("%s your %s, %s", done, t.Word(), cmdutil.Clean(f.Short(t.Path)))
 	if len(cmdutil.LiteralSecrets(s)) > 0 && t.Layer != config.LayerProject {
 		name := cmdutil.VariableName(s.Name, cmdutil.LiteralSecrets(s)[0])
-		f.Note("  a credential now stands in that file; ${env:%s} in its place would keep it out", name)
+		f.Note("  that file now contains a credential; use ${env:%s} to keep it out", name)
 	}
 	overlaps(f, t, s.Name)
 	s.Origin = config.Origin{File: t.Path, Layer: t.Layer}

@@ -34,7 +34,7 @@ func (o *addOptions) server() (config.Server, error) {
 
 func (o *addOptions) program(s *config.Server) error {
 	if len(o.words) == 0 {
-		return cmdutil.Usagef("usher add "+o.name+" -- COMMAND ARGS…", "no command stands after --")
+		return cmdutil.Usagef("usher add "+o.name+" -- COMMAND ARGS…", "no command given after --")
 	}
 	for flag, set := range map[string]bool{"header": len(o.headers) > 0, "client-id": o.clientID != "", "scope": len(o.scopes) > 0} {
 		if set {

@@ -25,7 +25,7 @@ type ruleOptions struct {
 }
 
 func newCmdAllow(f *cmdutil.Factory, runF func(context.Context, *ruleOptions) error) *cobra.Command {
-	c := newCmdRule(f, runF, "allow", "Let only what matches a rule be used")
+	c := newCmdRule(f, runF, "allow", "Add an allow rule")
 	c.Long = `Add a rule to usher.policy.allow of your own file. Once there is an allow rule,
 only what matches one may be used; a deny rule always wins.
 
@@ -39,7 +39,7 @@ any characters.`
 }
 
 func newCmdDeny(f *cmdutil.Factory, runF func(context.Context, *ruleOptions) error) *cobra.Command {
-	c := newCmdRule(f, runF, "deny", "Forbid what matches a rule")
+	c := newCmdRule(f, runF, "deny", "Add a deny rule")
 	c.Long = `Add a rule to usher.policy.deny of your own file. What matches it cannot be used,
 whatever else is allowed.
 
@@ -66,8 +66,8 @@ func newCmdRule(f *cmdutil.Factory, runF func(context.Context, *ruleOptions) err
 			return runF(c.Context(), o)
 		},
 	}
-	c.Flags().BoolVar(&o.remove, "remove", false, "take the rule out")
-	c.Flags().BoolVar(&o.list, "list", false, "show the rules and where they stand")
+	c.Flags().BoolVar(&o.remove, "remove", false, "remove the rule")
+	c.Flags().BoolVar(&o.list, "list", false, "show the rules and the files that define them")
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON (with --list)")
 	c.Flags().BoolVar(&o.rehearse, "dry-run", false, "say what would change, and change nothing")
 	return c

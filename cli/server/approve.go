@@ -30,20 +30,19 @@ func newCmdApprove(f *cmdutil.Factory, runF func(context.Context, *approveOption
 		runF = approveRun
 	}
 	c := &cobra.Command{
-		Use: "approve [NAME…]", Short: "Look at and agree to what a project file wants to run", GroupID: "config",
-		Long: `A project file is somebody else's input. What it would start, or would give your
-environment, files or secrets to, is held back until you have agreed to that very
-definition, and so is every server that is not a plain https address on the public
-internet: other addresses, headers and login settings. Any change to it is held
-back again. A plain address is used as long as its name resolves to a public
-address; name it here if it may be a private one.
+		Use: "approve [NAME…]", Short: "Review and approve project servers", GroupID: "config",
+		Long: `A project file is untrusted input. usher blocks a server that would run a program, or
+would get your environment, files or secrets, until you approve that exact definition.
+It also blocks every server that is not a plain https URL on the public internet:
+other addresses, headers and login settings. A changed definition needs approval
+again. A plain URL is used as long as its name resolves to a public address; approve
+it here if it may be a private one.
 
-Every field is shown in full, and characters that could deceive the eye are
-written as escapes.`,
-		Example: `  usher approve              look at all that are held back, one after the other
+Every field is shown in full; invisible and look-alike characters are escaped.`,
+		Example: `  usher approve              review all blocked servers, one after the other
   usher approve docs
-  usher approve --all --yes  agree to all without being asked
-  usher approve --list       what you have agreed to
+  usher approve --all --yes  approve all without confirmation
+  usher approve --list       what you have approved
   usher approve --revoke docs`,
 		Args:              cmdutil.RangeArgs(0, -1),
 		ValidArgsFunction: cmdutil.CompleteServers(f, -1),
@@ -52,11 +51,11 @@ written as escapes.`,
 			return runF(c.Context(), o)
 		},
 	}
-	c.Flags().BoolVar(&o.all, "all", false, "all that are held back (the default without a NAME)")
-	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "agree without being asked")
-	c.Flags().BoolVar(&o.list, "list", false, "show what you have agreed to")
-	c.Flags().BoolVar(&o.revoke, "revoke", false, "take the approvals of NAME back")
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON (with --list, or to show what is held back)")
+	c.Flags().BoolVar(&o.all, "all", false, "all blocked servers (the default without a NAME)")
+	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "approve without confirmation")
+	c.Flags().BoolVar(&o.list, "list", false, "show what you have approved")
+	c.Flags().BoolVar(&o.revoke, "revoke", false, "revoke the approvals of NAME")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON (with --list, or to show what is blocked)")
 	return c
 }
 

@@ -26,7 +26,7 @@ func newCmdRemove(f *cmdutil.Factory, runF func(context.Context, *removeOptions)
 	}
 	c := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a server from your configuration", GroupID: "config",
-		Long: `Remove a server from the file it stands in. The rest of the file stays as it is,
+		Long: `Remove a server from the file that defines it. The rest of the file stays as it is,
 comments and layout included.`,
 		Example: `  usher remove docs
   usher remove docs --project     only from the project's file
@@ -128,7 +128,7 @@ func choose(f *cmdutil.Factory, places []definition, o *removeOptions) (definiti
 	case len(fit) == 1:
 		return fit[0], nil
 	case len(fit) == 0:
-		return definition{}, cmdutil.WithHint(fmt.Errorf("%s is not in that file; it stands in %s", o.name, f.Short(places[0].file.Path)), "usher remove %s", o.name)
+		return definition{}, cmdutil.WithHint(fmt.Errorf("%s is not in that file; it is in %s", o.name, f.Short(places[0].file.Path)), "usher remove %s", o.name)
 	case o.project || o.user:
 		return fit[len(fit)-1], nil
 	}

@@ -25,11 +25,11 @@ func newCmdExport(f *cmdutil.Factory, runF func(context.Context, *exportOptions)
 		runF = exportRun
 	}
 	c := &cobra.Command{
-		Use: "export CLIENT [NAME…]", Short: "Print your servers as another client's file", GroupID: "config",
-		Long: `Print your servers in the shape of another client's file, to standard output. No
-file is changed. What a project file defines and you have not approved is left out.
-Placeholders are put into the client's own words; a literal
-credential becomes a variable to set, unless --secrets is given.
+		Use: "export CLIENT [NAME…]", Short: "Export servers in another client's format", GroupID: "config",
+		Long: `Print your servers in another client's format, to stdout. No file is changed. Project
+servers that you have not approved are left out. Placeholders are translated to the
+client's syntax; a literal credential becomes a variable to set, unless --secrets is
+given.
 
 Clients: ` + strings.Join(clientNames(), ", ") + `.`,
 		Example: `  usher export cursor > .cursor/mcp.json
@@ -72,7 +72,7 @@ func exportRun(ctx context.Context, o *exportOptions) error {
 		f.Note("%s", cmdutil.CleanLine(n))
 	}
 	if shown {
-		f.Note("the output holds passwords or tokens, written out")
+		f.Note("the output contains plaintext secrets")
 		f.Note("do not paste it anywhere; usher export without --secrets is safe to share")
 	}
 	if f.IO.OutTTY {

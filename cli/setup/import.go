@@ -34,21 +34,21 @@ func newCmdImport(f *cmdutil.Factory, runF func(context.Context, *importOptions)
 		runF = importRun
 	}
 	c := &cobra.Command{
-		Use: "import [CLIENT|FILE…]", Short: "Bring in the servers that other clients already have", GroupID: "config",
+		Use: "import [CLIENT|FILE…]", Short: "Import servers from other clients", GroupID: "config",
 		Long: `Read the MCP servers of other clients on this machine and write them to your own
 file, after showing them and asking once. Their files are only read. Comments and
 layout of yours stay as they are; servers you already have are left alone.
 
 Without a CLIENT all of them are looked at: ` + strings.Join(clientNames(), ", ") + `.
 
-A server that stands in a project's file was perhaps written by somebody else; it
-is left out unless --all is given. With --project the project's file is written,
-and literal credentials become ${env:…}. With --move-secrets they go into usher's
-sealed store, and the file gets ${secret:…} in their place.`,
+Project files may be untrusted: their servers are left out unless --all is given.
+With --project usher writes the project's file, and literal credentials become
+${env:…}. With --move-secrets they go into usher's encrypted store, and the file gets
+${secret:…} in their place.`,
 		Example: `  usher import
   usher import cursor claude-code
   usher import ./servers.json --dry-run
-  usher import --move-secrets         credentials into the sealed store
+  usher import --move-secrets         credentials into the encrypted store
   usher import --yes --json`,
 		Args: cmdutil.RangeArgs(0, -1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -61,12 +61,12 @@ sealed store, and the file gets ${secret:…} in their place.`,
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&o.all, "all", false, "also take servers out of projects' files")
+	flags.BoolVar(&o.all, "all", false, "also import servers from project files")
 	flags.BoolVar(&o.replace, "replace", false, "change servers you already have")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "write without being asked")
 	flags.BoolVar(&o.rehearse, "dry-run", false, "show what would be written, and write nothing")
 	flags.BoolVar(&o.project, "project", false, "write the project's file instead of your own")
-	flags.BoolVar(&o.move, "move-secrets", false, "keep literal credentials in usher's sealed store, not in the file")
+	flags.BoolVar(&o.move, "move-secrets", false, "move literal credentials to usher's encrypted store")
 	flags.BoolVar(&o.json, "json", false, "print what was found as JSON; writes only with --yes")
 	return c
 }
@@ -177,7 +177,7 @@ func importPlan(f *cmdutil.Factory, t cmdutil.Target, o *importOptions) (*client
 	if !o.all && !project {
 		plan.Add = slices.DeleteFunc(plan.Add, func(n clients.Planned) bool {
 			if n.Project {
-				plan.Skipped = append(plan.Skipped, clients.Skipped{From: n.From[0], Name: n.Server.Name, Reason: "it stands in a project's file; --all takes it too"})
+				plan.Skipped = append(plan.Skipped, clients.Skipped{From: n.From[0], Name: n.Server.Name, Reason: "it is in a project file; --all imports it too"})
 			}
 			return n.Project
 		})
@@ -218,7 +218,7 @@ func importSources(f *cmdutil.Factory, o *importOptions) ([]clients.Found, error
 	}
 	for _, name := range names {
 		if i := slices.IndexFunc(found, func(src clients.Found) bool { return src.Client == name && src.Err != nil }); i >= 0 {
-			return nil, cmdutil.WithHint(fmt.Errorf("import %s: %w", name, found[i].Err), "mend that file, or name others to import from")
+			return nil, cmdutil.WithHint(fmt.Errorf("import %s: %w", name, found[i].Err), "fix that file, or name others to import from")
 		}
 		if !slices.ContainsFunc(found, func(src clients.Found) bool { return src.Client == name }) {
 			return nil, cmdutil.WithHint(fmt.Errorf("%s has no file with servers on this machine", name), "usher import FILE reads a file anywhere")
@@ -267,7 +267,7 @@ func importSaid(f *cmdutil.Factory, plan *clients.Plan, t cmdutil.Target) {
 		}
 	}
 	if moved > 0 {
-		f.Note("  %s moved into the sealed store: usher secret list", cmdutil.Count(moved, "credential"))
+		f.Note("  %s moved to the encrypted store: usher secret list", cmdutil.Count(moved, "credential"))
 	}
 	if literal > 0 {
 		f.Note("  %s a credential written out, as in the file it came from", cmdutil.Count(literal, "server")+map[bool]string{true: " holds", false: " hold"}[literal == 1])

@@ -230,7 +230,7 @@ func (b *restoring) show(f *cmdutil.Factory) {
 	case b.whole && b.existed:
 		fmt.Fprintf(f.IO.Out, "%s\n  becomes what it was before, byte for byte\n", cmdutil.Clean(f.Short(b.file)))
 	case b.whole:
-		fmt.Fprintf(f.IO.Out, "%s\n  is deleted: init had made it\n", cmdutil.Clean(f.Short(b.file)))
+		fmt.Fprintf(f.IO.Out, "%s\n  deleted (created by init)\n", cmdutil.Clean(f.Short(b.file)))
 	default:
 		fmt.Fprintf(f.IO.Out, "%s\n  has changed since: only what init added is taken out\n", cmdutil.Clean(f.Short(b.file)))
 		for _, name := range b.remove {

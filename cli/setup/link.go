@@ -38,11 +38,11 @@ func newCmdLink(f *cmdutil.Factory, runF func(context.Context, *linkOptions) err
 written; comments and layout of the file stay as they are, and the file as it was is
 kept: usher unlink gives it back byte for byte.
 
-Without a CLIENT the clients on this machine are listed. Linking twice changes
-nothing.
+Without a CLIENT the clients on this machine are listed. Linking is
+idempotent.
 
 With --replace the client's own servers move into usher: they are imported first,
-and taken out of the client's file, where they would only stand a second time.
+and removed from the client's file, so that its agent does not see them twice.
 usher unlink puts them back.
 
 Clients: ` + strings.Join(clientNames(), ", ") + `.`,
@@ -63,7 +63,7 @@ Clients: ` + strings.Join(clientNames(), ", ") + `.`,
 	flags.BoolVar(&o.all, "all", false, "link every client that is found on this machine")
 	flags.StringVar(&o.name, "name", "", "name of the entry (default usher)")
 	flags.StringVar(&o.file, "file", "", "write this `file` of the client, such as a project's")
-	flags.StringVar(&o.http, "http", "", "let it reach a running usher at this `URL` instead of starting one")
+	flags.StringVar(&o.http, "http", "", "connect to a running gateway at this `URL` instead of starting one")
 	flags.StringVar(&o.tokenEnv, "token-env", "", "with --http: the `variable` of the client's environment that holds its token")
 	flags.StringVar(&o.profile, "profile", "", "show it this `profile` instead of all servers")
 	flags.BoolVar(&o.replace, "replace", false, "move the client's own servers into usher")
@@ -99,7 +99,7 @@ func (o *linkOptions) check() error {
 	case o.tokenEnv != "" && o.http == "":
 		return cmdutil.Usagef("usher link CLIENT --http URL --token-env VARIABLE", "--token-env goes with --http; a started usher needs no token")
 	case o.http != "" && !strings.HasPrefix(o.http, "http://") && !strings.HasPrefix(o.http, "https://"):
-		return cmdutil.Usagef("--http http://127.0.0.1:7331/mcp", "%s is no address of HTTP", config.Visible(o.http))
+		return cmdutil.Usagef("--http http://127.0.0.1:7331/mcp", "%s is not an HTTP URL", config.Visible(o.http))
 	}
 	return knownClients(o.clients)
 }

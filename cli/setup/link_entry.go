@@ -27,7 +27,7 @@ func linkedServer(f *cmdutil.Factory, o *linkOptions) (config.Server, error) {
 			return config.Server{}, err
 		}
 		if _, ok := cfg.Usher.Gateway.Profiles[o.profile]; !ok {
-			return config.Server{}, cmdutil.WithHint(fmt.Errorf("there is no profile %q", o.profile), "profiles stand in your file under usher.gateway.profiles")
+			return config.Server{}, cmdutil.WithHint(fmt.Errorf("there is no profile %q", o.profile), "define profiles in your file under usher.gateway.profiles")
 		}
 	}
 	if o.http != "" {
@@ -95,7 +95,7 @@ func thisProgram() (string, error) {
 // servers that usher has then.
 func planMoves(f *cmdutil.Factory, w *linking, survey []clients.Presence, o *linkOptions) ([]config.Server, error) {
 	if o.file != "" {
-		return nil, cmdutil.Usagef("usher link CLIENT --replace", "--replace moves what stands in the client's own file; leave out --file")
+		return nil, cmdutil.Usagef("usher link CLIENT --replace", "--replace moves the servers in the client's own file; leave out --file")
 	}
 	t, err := cmdutil.ChooseTarget(f, false)
 	if err != nil {

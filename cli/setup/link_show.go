@@ -108,14 +108,14 @@ func showLink(f *cmdutil.Factory, ch *clients.Change) {
 	case clients.LinkRestore:
 		fmt.Fprintln(out, "  becomes what it was before, byte for byte")
 		for _, m := range ch.Moves {
-			fmt.Fprintf(out, "+ %s   is its own again\n", cmdutil.CleanLine(m))
+			fmt.Fprintf(out, "+ %s   is restored\n", cmdutil.CleanLine(m))
 		}
 	case clients.LinkDelete:
 		fmt.Fprintln(out, "  is deleted: link had made it")
 	case clients.LinkRemove:
 		fmt.Fprintf(out, "  has changed since: only the entry %s is taken out\n@@ line %d @@\n- %[1]s\n", ch.Name, ch.Line)
 		for _, m := range ch.Moves {
-			fmt.Fprintf(out, "+ %s   is its own again\n", cmdutil.CleanLine(m))
+			fmt.Fprintf(out, "+ %s   is restored\n", cmdutil.CleanLine(m))
 		}
 	case clients.LinkForget:
 		fmt.Fprintln(out, "  the entry is gone already")

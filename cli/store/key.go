@@ -15,9 +15,9 @@ import (
 
 func newCmdKey(f *cmdutil.Factory) *cobra.Command {
 	c := &cobra.Command{
-		Use: "key", Short: "The key that seals logins and secrets", GroupID: "config",
-		Long: `Logins and secrets are sealed with a key. It is made with the first of them and
-kept where "key" under "usher" in the configuration (or USHER_KEY) says: auto (the
+		Use: "key", Short: "Manage the encryption key", GroupID: "config",
+		Long: `Logins and secrets are encrypted with a key. usher creates it with the first of them
+and stores it where "key" under "usher" in the configuration (or USHER_KEY) says: auto (the
 operating system's keychain if it answers, else a file in the state directory),
 keychain, passphrase, file:PATH or env:NAME.`,
 		Example: "  usher key show\n  usher key rotate\n  usher key rotate --to passphrase",
@@ -39,14 +39,14 @@ func newCmdKeyShow(f *cmdutil.Factory, runF func(context.Context, *keyShowOption
 		runF = keyShowRun
 	}
 	c := &cobra.Command{
-		Use: "show", Short: "Say where the key is kept", Args: cmdutil.ExactArgs(0),
-		Long: `Say where the key is kept. The key itself is not needed and never shown; --check
-looks whether it is there and is the right one.`,
+		Use: "show", Short: "Show where the key is stored", Args: cmdutil.ExactArgs(0),
+		Long: `Show where the key is stored. This does not need the key and never shows it; --check
+verifies the key.`,
 		Example: "  usher key show\n  usher key show --check --json",
 		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	c.Flags().BoolVar(&o.check, "check", false, "look whether the key opens the store")
+	c.Flags().BoolVar(&o.check, "check", false, "verify that the key decrypts the store")
 	return c
 }
 
@@ -128,17 +128,17 @@ func newCmdKeyRotate(f *cmdutil.Factory, runF func(context.Context, *keyRotateOp
 		runF = keyRotateRun
 	}
 	c := &cobra.Command{
-		Use: "rotate", Short: "Make a new key and seal everything anew", Args: cmdutil.ExactArgs(0),
-		Long: `Make a new key, seal all logins and secrets with it, and throw the old one away.
-Running ushers go on. If it is interrupted everything still opens, and running it
-again finishes it. --to moves the key to another place.`,
+		Use: "rotate", Short: "Create a new key and re-encrypt everything", Args: cmdutil.ExactArgs(0),
+		Long: `Create a new key, re-encrypt all logins and secrets with it, and delete the old key.
+Running usher processes continue. If it is interrupted, everything can still be
+decrypted, and running it again completes it. --to stores the key in another place.`,
 		Example: `  usher key rotate
   usher key rotate --to keychain
   usher key rotate --to file:/etc/usher/key
   NEW_KEY="$(openssl rand -base64 32)" usher key rotate --to env:NEW_KEY`,
 		RunE: func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
-	c.Flags().StringVar(&o.to, "to", "", "keep the new key in `keychain, passphrase, file:PATH or env:NAME`")
+	c.Flags().StringVar(&o.to, "to", "", "`location` of the new key: keychain, passphrase, file:PATH or env:NAME")
 	_ = c.RegisterFlagCompletionFunc("to", func(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return cmdutil.Offer([]string{"keychain", "passphrase", "file:", "env:"}, prefix), cobra.ShellCompDirectiveNoSpace
 	}) // the flag was just made
@@ -169,7 +169,7 @@ func keyRotateRun(ctx context.Context, o *keyRotateOptions) error {
 	if done.Resumed {
 		f.Note("finished a rotation that was interrupted")
 	}
-	f.Note("sealed %s anew; the key is kept in %s", cmdutil.Count(done.Resealed, "record"), done.To)
+	f.Note("re-encrypted %s; the key is in %s", cmdutil.Count(done.Resealed, "record"), done.To)
 	for _, key := range done.Unopened {
 		f.Note("  %s does not open and stays as it is", key)
 	}

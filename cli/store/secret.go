@@ -18,10 +18,10 @@ import (
 
 func newCmdSecret(f *cmdutil.Factory) *cobra.Command {
 	c := &cobra.Command{
-		Use: "secret", Short: "Keep values for ${secret:NAME} out of files", GroupID: "config",
-		Long: `Keep tokens and passwords in usher's sealed store and write ${secret:NAME} in their
-place, in any string of a server's definition. Answers to ${input:ID} are kept
-here too. A value is never an argument, where a process list would show it, and
+		Use: "secret", Short: "Manage stored secrets", GroupID: "config",
+		Long: `Store tokens and passwords in usher's encrypted store and reference them as
+${secret:NAME}, in any string of a server's definition. Answers to ${input:ID} are
+stored here too. A value is never an argument, where a process list would show it, and
 is never printed.`,
 		Example: `  usher secret set github-token
   pass show github | usher secret set github-token -
@@ -46,9 +46,9 @@ func newCmdSecretSet(f *cmdutil.Factory, runF func(context.Context, *secretSetOp
 		runF = secretSetRun
 	}
 	return &cobra.Command{
-		Use: "set NAME [-]", Short: "Keep a value, read from the terminal or standard input", Args: cmdutil.RangeArgs(1, 2),
-		Long: `Keep a value under a name. On a terminal it is asked for and not shown; otherwise,
-and with -, it is what standard input holds, without the line break at its end.`,
+		Use: "set NAME [-]", Short: "Store a value, read from the terminal or stdin", Args: cmdutil.RangeArgs(1, 2),
+		Long: `Store a value under a name. On a terminal usher prompts for it and does not echo it;
+otherwise, and with -, it reads stdin, without the line break at its end.`,
 		Example: "  usher secret set github-token\n  printf %s \"$TOKEN\" | usher secret set github-token -",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 2 && args[1] != "-" {
@@ -91,7 +91,7 @@ func newCmdSecretRm(f *cmdutil.Factory, runF func(context.Context, *secretRmOpti
 		runF = secretRmRun
 	}
 	return &cobra.Command{
-		Use: "rm NAME…", Aliases: []string{"remove"}, Short: "Forget values", Args: cmdutil.RangeArgs(1, -1),
+		Use: "rm NAME…", Aliases: []string{"remove"}, Short: "Delete values", Args: cmdutil.RangeArgs(1, -1),
 		Example: "  usher secret rm github-token",
 		RunE: func(c *cobra.Command, args []string) error {
 			o.names = args
@@ -123,13 +123,13 @@ func secretSetRun(ctx context.Context, o *secretSetOptions) error {
 		return err
 	}
 	if value == "" {
-		return cmdutil.WithHint(fmt.Errorf("the value of %s is empty; nothing was kept", name), "printf %%s \"$VALUE\" | usher secret set %s -", name)
+		return cmdutil.WithHint(fmt.Errorf("the value of %s is empty; nothing was saved", name), "printf %%s \"$VALUE\" | usher secret set %s -", name)
 	}
 	secret := vault.NewSecret(value)
 	if err := h.Secrets().Set(ctx, name, secret); err != nil {
 		return err
 	}
-	f.Note("kept %s as %s; write ${secret:%s} where it is needed", secret, name, name)
+	f.Note("saved %s as %s; reference it as ${secret:%s}", secret, name, name)
 	return nil
 }
 
@@ -170,7 +170,7 @@ func secretListRun(ctx context.Context, o *secretListOptions) error {
 		return f.PrintJSON(map[string]any{"secrets": secretsJSON(list)})
 	}
 	if len(list) == 0 {
-		f.Note("no secrets are kept; next: usher secret set NAME")
+		f.Note("no secrets are stored; next: usher secret set NAME")
 		return nil
 	}
 	t := cmdutil.Table{Head: []string{"NAME", "FINGERPRINT", "CHANGED"}}

@@ -18,7 +18,7 @@ import (
 
 func newCmdStore(f *cmdutil.Factory) *cobra.Command {
 	c := &cobra.Command{
-		Use: "store", Short: "Repair or move what usher keeps", GroupID: "config",
+		Use: "store", Short: "Repair or migrate the database", GroupID: "config",
 		Long: `Logins, secrets, approvals, pins and the last known tools are kept in one store: a
 SQLite file in the state directory, or the PostgreSQL database that "store" under
 "usher" in the configuration names.`,
@@ -41,10 +41,10 @@ func newCmdStoreRepair(f *cmdutil.Factory, runF func(context.Context, *storeRepa
 		runF = storeRepairRun
 	}
 	c := &cobra.Command{
-		Use: "repair", Short: "Save what can be read of a damaged file", Args: cmdutil.ExactArgs(0),
-		Long: `Read all that can be read of a damaged SQLite file into a new one, which takes its
-place. The damaged file is kept beside it. A sound file is left alone. Stop all
-running ushers first.`,
+		Use: "repair", Short: "Salvage a damaged database", Args: cmdutil.ExactArgs(0),
+		Long: `Copy everything readable from a damaged SQLite file into a new one, which replaces it.
+The damaged file is kept next to it. An intact file is not changed. Stop all usher
+processes first.`,
 		Example: "  usher store repair\n  usher store repair --json",
 		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
@@ -110,14 +110,14 @@ func newCmdStoreMigrate(f *cmdutil.Factory, runF func(context.Context, *storeMig
 	}
 	c := &cobra.Command{
 		Use: "migrate", Short: "Move the store elsewhere, or to another schema", Args: cmdutil.ExactArgs(0),
-		Long: `With a place, copy everything from one store to another: a SQLite file or a
-postgres:// address. The source stays as it is; what arrived is compared, and
-running it again brings over what is newer. Stop all running ushers first, so that
-nothing is written to the old one afterwards. Placeholders keep a password out of
-the process list: --to '${env:DATABASE_URL}'.
+		Long: `With a location, copy everything from one store to another: a SQLite file or a
+postgres:// URL. The source is not changed; usher verifies the copy, and running the
+command again copies what is newer. Stop all usher processes first, so that nothing is
+written to the old store afterwards. Placeholders keep a password out of the process
+list: --to '${env:DATABASE_URL}'.
 
-With a number, bring this store to that version of the schema: only needed before
-going back to an older usher.`,
+With a number, migrate this store to that version of the schema: only needed before
+going back to an older version of usher.`,
 		Example: `  usher store migrate --to 'postgres://usher@db.example/usher'
   usher store migrate --from old.db --to '${env:DATABASE_URL}'
   usher store migrate --to 1`,

@@ -14,7 +14,7 @@ import (
 
 func newCmdToken(f *cmdutil.Factory) *cobra.Command {
 	c := &cobra.Command{
-		Use: "token", Short: "Make and revoke the tokens that let agents in", GroupID: "config", Args: cmdutil.NoSubcommand,
+		Use: "token", Short: "Manage gateway access tokens", GroupID: "config", Args: cmdutil.NoSubcommand,
 		Example: `  usher token mint --name ci --servers 'docs*' --ttl 24h
   usher token list
   usher token revoke ID`,
@@ -35,17 +35,17 @@ func newCmdTokenMint(f *cmdutil.Factory, runF func(context.Context, *tokenMintOp
 		runF = tokenMintRun
 	}
 	c := &cobra.Command{
-		Use: "mint", Short: "Make a token; its text is shown once", Args: cmdutil.ExactArgs(0),
+		Use: "mint", Short: "Create a token (shown once)", Args: cmdutil.ExactArgs(0),
 		Example: "  usher token mint --name ci --servers docs,github --tools 'github/get_*' --ttl 24h",
 		RunE:    func(c *cobra.Command, _ []string) error { return runF(c.Context(), o) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&o.Name, "name", "", "what it is for, in your `words`")
+	flags.StringVar(&o.Name, "name", "", "`description` of what it is for")
 	flags.StringVar(&o.Principal, "principal", "", "whose logins it uses (default: yours)")
 	flags.StringSliceVar(&o.Servers, "servers", nil, "only these servers (`globs`)")
 	flags.StringSliceVar(&o.Tools, "tools", nil, "only these tools (`globs` such as github/get_*)")
 	flags.StringSliceVar(&o.Profiles, "profiles", nil, "only the endpoints of these profiles (`names`)")
-	flags.DurationVar(&o.TTL, "ttl", 0, "how long it is good for, such as 24h (default: for ever)")
+	flags.DurationVar(&o.TTL, "ttl", 0, "lifetime, such as 24h (default: never expires)")
 	return c
 }
 
@@ -58,7 +58,7 @@ func tokenMintRun(ctx context.Context, o *tokenMintOptions) error {
 	if err != nil {
 		return err
 	}
-	o.f.Note("token %s; it is shown only now, and kept as a hash:", token.ID)
+	o.f.Note("token %s; it is shown only once; usher stores a hash:", token.ID)
 	_, err = fmt.Fprintln(o.f.IO.Out, text)
 	return err
 }
@@ -128,7 +128,7 @@ func newCmdTokenRevoke(f *cmdutil.Factory, runF func(context.Context, *tokenRevo
 		runF = tokenRevokeRun
 	}
 	return &cobra.Command{
-		Use: "revoke ID", Short: "End a token", Args: cmdutil.ExactArgs(1),
+		Use: "revoke ID", Short: "Revoke a token", Args: cmdutil.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.id = args[0]
 			return runF(c.Context(), o)

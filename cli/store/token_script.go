@@ -22,17 +22,17 @@ func newCmdTokenScript(f *cmdutil.Factory, runF func(context.Context, *tokenScri
 		runF = tokenScriptRun
 	}
 	c := &cobra.Command{
-		Use: "script", Short: "Make the token with which scripts may change what guards you", Args: cmdutil.ExactArgs(0),
-		Long: `What loosens a guard needs a person: accepting pins, allowing tools, approving
-projects, adding servers, setting secrets, minting tokens and the like. A person is
-who types at a terminal, or uses the console. A coding agent is refused, also at a
-terminal.
+		Use: "script", Short: "Create the token that lets scripts relax restrictions", Args: cmdutil.ExactArgs(0),
+		Long: `Relaxing a restriction requires a user: accepting pins, allowing tools, approving
+projects, adding servers, setting secrets, minting tokens and the like. usher takes
+input at a terminal or in the console as the user's. It refuses a coding agent, even
+at a terminal.
 
-A script that has no terminal needs the script token in USHER_SCRIPT_TOKEN. This makes
-it, and shows it once; usher keeps a hash of it in the file script-token beside your
-mcp.json. There is one at a time. Give it to that script only: where every shell has
-it, every agent has it. In a pipeline, where nobody is at a terminal, write that file
-from the pipeline's own secret, as in the example.`,
+A script without a terminal needs the script token in USHER_SCRIPT_TOKEN. This command
+creates it and shows it once; usher stores its hash in the file script-token next to
+your mcp.json. There is one at a time. Give it only to that script: if every shell has
+it, every agent has it. In a CI pipeline, write that file from the pipeline's own
+secret, as in the example.`,
 		Example: `  usher token script
   USHER_SCRIPT_TOKEN=… usher approve --all --yes
   usher token script --remove
@@ -65,7 +65,7 @@ func tokenScriptRun(_ context.Context, o *tokenScriptOptions) error {
 	if err != nil {
 		return err
 	}
-	f.Note("%s for scripts; it is shown only now, and kept as a hash:", person.TokenVariable)
+	f.Note("%s for scripts; it is shown only once; usher stores a hash:", person.TokenVariable)
 	_, err = fmt.Fprintln(f.IO.Out, token)
 	return err
 }

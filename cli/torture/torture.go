@@ -67,17 +67,17 @@ type tortureOptions struct {
 func newCmdTorture(f *cmdutil.Factory, runF func(context.Context, *tortureOptions) error) *cobra.Command {
 	o := &tortureOptions{f: f}
 	c := &cobra.Command{
-		Use: "usher-torture", Short: "Check what usher promises, on this machine", Args: cmdutil.ExactArgs(0),
+		Use: "usher-torture", Short: "Stress-test usher's guarantees", Args: cmdutil.ExactArgs(0),
 		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Long: `Run usher against servers that misbehave, kill it, race it and lie to it, and count
-what comes of that. Nothing of yours is read or changed, and nothing leaves this
-machine.
+		Long: `Run usher against servers that misbehave, kill it, race it and feed it wrong data, and
+count the broken guarantees. It reads and changes none of your files, and nothing
+leaves this machine.
 
-Without --minutes it takes some seconds. With it, each promise is put to the test
-until its full measure is reached (10,000 kills, 1,000 races, …); what the minutes do
-not suffice for is cut short, and said to be. On two idle processors 20 are enough.
+Without --minutes it takes some seconds. With it, each guarantee is tested in full
+(10,000 kills, 1,000 races, …); a test that does not finish in time is reported as
+truncated. On two idle cores 20 minutes are enough.
 
-The promises:
+The guarantees:
 ` + promiseList(),
 		Example: `  usher-torture
   usher-torture --promise 5
@@ -92,10 +92,10 @@ The promises:
 	c.SetOut(f.IO.Out)
 	c.SetErr(f.IO.Err)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cmdutil.Usagef("usher-torture --help", "%v", err) })
-	c.Flags().StringVar(&o.usher, "usher", "", "the usher `program` to check (default: the one beside this program, or in PATH)")
-	c.Flags().Uint64Var(&o.seed, "seed", 1, "do the same things in the same order as another run with this `number`")
-	c.Flags().Float64Var(&o.minutes, "minutes", 0, "try all of it, but for no more than this many `minutes`")
-	c.Flags().IntVar(&o.promise, "promise", 0, "check only the promise with this `number`")
+	c.Flags().StringVar(&o.usher, "usher", "", "the usher `program` to check (default: the one next to this program, or in PATH)")
+	c.Flags().Uint64Var(&o.seed, "seed", 1, "`number` that makes a run repeatable")
+	c.Flags().Float64Var(&o.minutes, "minutes", 0, "run the full tests, for at most this many `minutes`")
+	c.Flags().IntVar(&o.promise, "promise", 0, "check only the guarantee with this `number`")
 	c.Flags().BoolVar(&o.json, "json", false, "print the report as JSON")
 	return c
 }
@@ -111,7 +111,7 @@ func findUsher(given, self string) (string, error) {
 	}
 	path, err := exec.LookPath("usher")
 	if err != nil {
-		return "", cmdutil.WithHint(errors.New("there is no usher beside this program, and none in PATH"), "usher-torture --usher PROGRAM")
+		return "", cmdutil.WithHint(errors.New("no usher program next to this one, and none in PATH"), "usher-torture --usher PROGRAM")
 	}
 	return path, nil
 }

@@ -303,7 +303,7 @@ func (c *checker) word(what string) error {
 	case len(lit) == 0:
 		return c.fail(start, "expected a value for %s", what)
 	case !json.Valid(lit):
-		return c.fail(start, "expected a value for %s; text must stand in double quotes", what)
+		return c.fail(start, "expected a value for %s; strings must be double-quoted", what)
 	}
 	return nil
 }

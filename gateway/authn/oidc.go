@@ -59,7 +59,7 @@ func NewOIDC(opt OIDCOptions) (*OIDC, error) {
 	for name, text := range map[string]string{"issuer": opt.Issuer, "url": opt.URL} {
 		u, err := url.Parse(text)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Fragment != "" || u.RawQuery != "" {
-			return nil, fmt.Errorf("authentication by OAuth: %s %q is no http or https URL", name, text)
+			return nil, fmt.Errorf("authentication by OAuth: %s %q is not an http or https URL", name, text)
 		}
 	}
 	if opt.Claim == "" {
@@ -78,7 +78,7 @@ func (o *OIDC) Authenticate(ctx context.Context, r *http.Request) (Identity, err
 		return Identity{}, o.refuse(r, http.StatusUnauthorized, "", "a bearer token is needed")
 	}
 	if len(text) > limit.TokenBytes || strings.Count(text, ".") != 2 {
-		return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the token is no JWT")
+		return Identity{}, o.refuse(r, http.StatusUnauthorized, "invalid_token", "the token is not a JWT")
 	}
 	verifier, err := o.discover(ctx)
 	if err != nil {

@@ -155,7 +155,7 @@ func TestControlRefuses(t *testing.T) {
 		unknown            bool
 	}{
 		{http.MethodPost, "/reload?server=mth", `did you mean "math"?`, true},
-		{http.MethodPost, "/stop?server=mth", `no server named "mth" is hosted`, true},
+		{http.MethodPost, "/stop?server=mth", `no server named "mth" is configured`, true},
 		{http.MethodPost, "/stop?server=broken", "line 3: no", false},
 		{http.MethodPost, "/stop?server=math@", "write server or server@label", false},
 		{http.MethodGet, "/logs?server=mth", "no server named", true},

@@ -43,7 +43,7 @@ func gatewayKey(ctx context.Context, store vault.Store) ([]byte, error) {
 		}
 	}
 	if err == nil && len(rec.Data) != gatewayKeyLen {
-		err = &vault.CorruptError{Key: k, Err: fmt.Errorf("%d bytes are no key", len(rec.Data))}
+		err = &vault.CorruptError{Key: k, Err: fmt.Errorf("invalid key length: %d bytes", len(rec.Data))}
 	}
 	return rec.Data, err
 }

@@ -23,7 +23,7 @@ func (h *App) Servers() Servers { return Servers{h} }
 
 // Spawn registers a server that no file has and, unless it is lazy, connects, so
 // that a broken definition fails now. A failed Spawn leaves nothing behind, and with
-// SpawnOptions.Replace the server that was there. A server that wants a login is
+// SpawnOptions.Replace the server that was there. A server that requires login is
 // registered, and its status is needs_auth.
 //
 // Pins and budgets belong to the name: tools of a replacement that differ from those

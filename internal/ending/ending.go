@@ -1,8 +1,8 @@
-// Package ending has a context for the case that hardly anybody waits for it.
+// Package ending has a context that is cheap as long as nobody calls Done.
 //
-// It owns that one type. It refuses to own deadlines: whoever has one calls End.
-// Flow: a call over HTTP has such a context; the connection asks to be told of its end
-// with AfterFunc, and nothing else is made unless somebody calls Done.
+// A call over HTTP has such a context; the connection learns of its end with AfterFunc,
+// and the channel is made only when somebody calls Done. It has no deadline of its own:
+// a caller with a deadline calls End.
 package ending
 
 import (

@@ -77,7 +77,7 @@ func progressFrame(token []byte, progress, total int, message string) frame {
 	return notification(mcp.MethodNotifyProgress, fmt.Appendf(nil, `{"progressToken":%s,"progress":%d,"total":%d,"message":%s}`, token, progress, total, jsonx.Quote(message)))
 }
 
-// Log sends a log notification; in the modern era only to a client that asked.
+// Log sends a log notification; in the stateless protocol only to a client that asked.
 func (c *Call) Log(level, text string) {
 	if _, asked := jsonx.Get(c.Meta, mcp.MetaLogLevel); c.Modern && !asked {
 		return
@@ -93,9 +93,9 @@ func (c *Call) Note(event, detail string) {
 // Exit ends the process, or else the connection.
 func (c *Call) Exit(why string) { c.s.exit(c.ex.sess, why) }
 
-// Ask puts a question to the client: a request of ours in the legacy era, an
-// input_required result in the modern one. There it returns an error that the
-// handler must pass on; when the client tries again, Ask returns its answer.
+// Ask sends a server request to the client: a request in the legacy protocol, an
+// input_required result in the stateless one. There it returns an error that the
+// handler must return; when the client retries, Ask returns its answer.
 func (c *Call) Ask(ctx context.Context, key, method string, params []byte) ([]byte, error) {
 	if err := c.checkCapability(method); err != nil {
 		return nil, err

@@ -1,10 +1,10 @@
 // Package fake is an MCP server that misbehaves on demand.
 //
-// One [Server] speaks every protocol revision over stdio ([Server.ServeStdio]),
-// Streamable HTTP of both eras on one URL ([Server.Handler]) and the old HTTP+SSE
-// ([Server.SSEHandler]). Without switches it behaves well. Each switch of
-// [Switches] turns on one misbehaviour, for all messages or for some methods, for
-// ever or a number of times:
+// One [Server] speaks every protocol version over stdio ([Server.ServeStdio]),
+// Streamable HTTP of the legacy and the stateless protocol on one URL
+// ([Server.Handler]) and the old HTTP+SSE ([Server.SSEHandler]). Without switches it
+// behaves well. Each switch of [Switches] turns on one misbehaviour, for all messages
+// or for some methods, permanently or a number of times:
 //
 //	fake.New(&fake.Options{Switches: []string{"wrongid", "latency=50;on=tools/list;times=1"}})
 //

@@ -17,7 +17,7 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 )
 
-// Handler serves Streamable HTTP of both eras on one URL.
+// Handler serves Streamable HTTP of the legacy and the stateless protocol on one URL.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

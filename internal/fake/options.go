@@ -22,7 +22,7 @@ type Options struct {
 	Prompts      []Prompt   // default one prompt, "greet"
 	Resources    []Resource // default one resource, "fake://readme"
 	PageSize     int        // entries per page of a list; default all on one page
-	ListTTL      int        // ttlMs of cacheable results of the modern era; default 0
+	ListTTL      int        // ttlMs of cacheable results of the stateless protocol; default 0
 	CacheScope   string     // cacheScope of the same; default "private"
 	Switches     []string   // misbehaviours, in the form of [ParseSwitch]; default none
 	Ledger       *Ledger    // default a new one in memory

@@ -51,7 +51,7 @@ var lifeSwitches = []Info{
 
 // What is wrong with the bytes of a frame.
 var frameSwitches = []Info{
-	{Name: "garbage", Value: "lines, 3", Doc: "writes lines that are no messages at the start and before each answer"},
+	{Name: "garbage", Value: "lines, 3", Doc: "writes lines that are not messages at the start and before each answer"},
 	{Name: "hugegarbage", Value: "MB, 100", Doc: "writes one line without JSON of that size before the answer", On: onCall},
 	{Name: "bigline", Value: "MB, 100", Doc: "answers with one message of that size", On: onCall},
 	{Name: "badutf8", Doc: "puts invalid UTF-8 into the answer", On: onCall},
@@ -102,7 +102,7 @@ var noiseSwitches = []Info{
 	{Name: "ping", Doc: "pings the client before it answers (legacy only)", On: onCall},
 	{Name: "notification-flood", Value: "count, 10000", Doc: "sends that many log notifications before the answer", On: onCall},
 	{Name: "progress-flood", Value: "count, 10000", Doc: "sends that many progress notifications before the answer", On: onCall},
-	{Name: "endless-progress", Value: "milliseconds between, 10", Doc: "sends progress for ever and never answers", On: onCall},
+	{Name: "endless-progress", Value: "milliseconds between, 10", Doc: "sends progress forever and never answers", On: onCall},
 	{Name: "wrong-token", Doc: "sends progress for a token nobody used", On: onCall},
 	{Name: "unknown-request", Doc: "asks the client a method that does not exist, and waits for its answer (legacy only)", On: onCall},
 }

@@ -15,7 +15,7 @@ type Switch struct {
 	Value string
 	On    []string // methods; nil is all
 	After int      // matching messages that pass unharmed first
-	Times int      // how often it fires then; 0 is for ever
+	Times int      // how often it fires then; 0 is unlimited
 
 	seen int
 }
@@ -32,7 +32,7 @@ func ParseSwitch(text string) (Switch, error) {
 	info := Switches()[known]
 	sw := Switch{Name: name, Value: value, On: methods(info.On)}
 	if _, err := strconv.Atoi(value); err != nil && value != "" && info.number() {
-		return Switch{}, fmt.Errorf("switch %q: the value is no number; it means: %s", text, info.Value)
+		return Switch{}, fmt.Errorf("switch %q: the value is not a number; it means: %s", text, info.Value)
 	}
 	return sw.limit(text, parts[1:])
 }

@@ -51,7 +51,7 @@ func TestParseSwitch(t *testing.T) {
 		{text: "latency=5;on=tools/list,tools/call;after=2;times=1", want: Switch{Name: "latency", Value: "5", On: []string{"tools/list", "tools/call"}, After: 2, Times: 1}},
 		{text: "redirect=http://127.0.0.1/?a=b", want: Switch{Name: "redirect", Value: "http://127.0.0.1/?a=b"}},
 		{text: "nope", err: `unknown switch "nope"; known are silent, `},
-		{text: "latency=soon", err: `switch "latency=soon": the value is no number`},
+		{text: "latency=soon", err: `switch "latency=soon": the value is not a number`},
 		{text: "silent;when=later", err: `unknown part "when"`},
 		{text: "silent;times=x", err: `invalid syntax`},
 	} {

@@ -3,7 +3,7 @@ package jsonx
 import "bytes"
 
 // Duplicate returns a name that two members of obj share, and false when all names
-// differ or obj is no object. It looks at obj itself, not at what is nested in it.
+// differ or obj is not an object. It looks at obj itself, not at what is nested in it.
 // Readers take the first or the last of such members, so what one reader has
 // checked is not what the next one does.
 func Duplicate(obj []byte) (string, bool) {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns the string that raw holds, and false when raw is no JSON string.
+// Text returns the string that raw holds, and false when raw is not a JSON string.
 // Half of a surrogate pair, which servers make by cutting text in the middle of an
 // emoji, becomes U+FFFD.
 func Text(raw []byte) (string, bool) {

@@ -151,7 +151,7 @@ func (e *Elements) fail(err error) bool {
 func (e *Elements) Err() error { return e.err }
 
 // Get returns the raw value of the first member named key, and false when obj is
-// no object or has no such member.
+// not an object or has no such member.
 func Get(obj []byte, key string) ([]byte, bool) {
 	for m := Object(obj); m.Next(); {
 		if string(m.Key) == key {

@@ -25,7 +25,7 @@ func (r *Registry) Handler() http.Handler {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
 		default:
-			http.Error(w, fmt.Sprintf("%d scrapes are under way already; try again later", atOnce), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("%d scrapes are already in progress; try again later", atOnce), http.StatusServiceUnavailable)
 			return
 		}
 		families := r.Gather()

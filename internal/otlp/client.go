@@ -57,7 +57,7 @@ func NewClient(to *Target, agent string) *Client {
 // Hurry has nothing tried again from now on, for a program that ends.
 func (c *Client) Hurry() { c.once.Do(func() { close(c.hurry) }) }
 
-// Close lets go of the connections. What is under way is not cut off.
+// Close closes idle connections. In-flight requests finish.
 func (c *Client) Close() {
 	c.Hurry()
 	c.http.CloseIdleConnections()

@@ -48,8 +48,8 @@ func (p *Pusher) ReadTimes(env func(name string) (value string, ok bool)) error 
 	return nil
 }
 
-// Run sends until ctx is done. What cannot be sent is no loss: the next figures
-// include it.
+// Run sends until ctx is done. Nothing is lost when it cannot send: the next figures
+// include what is missing.
 func (p *Pusher) Run(ctx context.Context) {
 	every, timeout := p.Every, p.Timeout
 	if every <= 0 {

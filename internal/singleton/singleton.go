@@ -110,7 +110,7 @@ func (l *Leases) noteHolder(ctx context.Context, server string, lease vault.Leas
 		_, err = vault.Update(ctx, l.store, noteKey(server), func([]byte) ([]byte, error) { return note, nil })
 	}
 	if err != nil {
-		l.log.Warn("other ushers cannot be told where a server runs that may run only once", "server", server, "error", err)
+		l.log.Warn("cannot tell other replicas where a single-instance server runs", "server", server, "error", err)
 	}
 }
 

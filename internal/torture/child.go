@@ -17,7 +17,7 @@ const ChildCommand = "torture-child"
 // Child is a process that a run starts in order to kill it or to race it. It returns
 // the exit code.
 //
-//	renew DIR URL COUNT FIRST   renew the logins in turn, for ever, and say so
+//	renew DIR URL COUNT FIRST   refresh the logins in turn, forever, and report each
 //	call DIR URL                make a call for each line of input
 func Child(ctx context.Context, args []string, in io.Reader, out io.Writer) int {
 	if len(args) < 3 {

@@ -102,7 +102,7 @@ type place struct {
 func (t *trial) mutate(def string) (changed, what string) {
 	var root map[string]any
 	if err := json.Unmarshal([]byte(def), &root); err != nil {
-		panic("torture: the definition is no JSON: " + err.Error())
+		panic("torture: the definition is not JSON: " + err.Error())
 	}
 	places := placesIn(root)
 	places = slices.DeleteFunc(places, func(p place) bool { return p.in != nil && p.key == "name" })
@@ -110,7 +110,7 @@ func (t *trial) mutate(def string) (changed, what string) {
 	what = t.change(p)
 	text, err := json.Marshal(root)
 	if err != nil {
-		panic("torture: the changed definition is no JSON: " + err.Error())
+		panic("torture: the changed definition is not JSON: " + err.Error())
 	}
 	return string(text), what
 }

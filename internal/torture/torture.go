@@ -120,8 +120,8 @@ func Names() map[int]string {
 	return names
 }
 
-// Run checks the promises. The error says why a check could not be made; a promise
-// that was broken is no error but in the report.
+// Run checks the guarantees. The error says why a check could not run; a broken
+// guarantee is not an error, the report shows it.
 func Run(ctx context.Context, opt Options) (Report, error) {
 	r := Report{System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Seed: opt.Seed, Started: time.Now().UTC().Truncate(time.Second)}
 	begin := time.Now()

@@ -48,7 +48,7 @@ func plainHeader(s string) bool {
 	return true
 }
 
-// DecodeHeader undoes [EncodeHeader]. A sentinel that is no valid base64, padded and
+// DecodeHeader undoes [EncodeHeader]. A sentinel that is not valid base64, padded and
 // on one line, is an error; a value without the exact wrapper is literal.
 func DecodeHeader(v string) (string, error) {
 	inner, ok := strings.CutPrefix(v, sentinelOpen)
@@ -63,7 +63,7 @@ func DecodeHeader(v string) (string, error) {
 	}
 	b, err := base64.StdEncoding.Strict().DecodeString(inner)
 	if err != nil {
-		return "", fmt.Errorf("header value is no valid base64: %w", err)
+		return "", fmt.Errorf("header value is not valid base64: %w", err)
 	}
 	return string(b), nil
 }

@@ -18,8 +18,8 @@ const headerKey = "x-mcp-header"
 const maxHeaderParams = 100
 
 // HeaderParams reads the `x-mcp-header` annotations of an input schema. An error
-// means that the tool must not be offered: its header name is no token or used
-// twice, its property is no string, integer or boolean, or it cannot be reached
+// means that the tool must not be offered: its header name is not a token or
+// used twice, its property is not a string, integer or boolean, or it cannot be reached
 // through `properties` alone.
 func HeaderParams(inputSchema []byte) ([]HeaderParam, error) {
 	// A name can be spelled with escapes, so only a schema without ASCII escapes can

@@ -8,7 +8,7 @@ import (
 
 // EditMeta returns params with the given edits made to its `_meta`. Everything
 // else keeps its bytes but for white space between members. A `_meta` that ends up
-// empty and was not there before is not added. Params that are no object become one.
+// empty and was not there before is not added. Params that are not an object become one.
 func EditMeta(params []byte, edits ...jsonx.Edit) []byte {
 	if len(edits) == 0 && jsonx.TypeOf(params) == "object" {
 		return params

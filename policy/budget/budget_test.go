@@ -73,7 +73,7 @@ func TestBudgetOfARun(t *testing.T) {
 	if ok != 3 || !errors.As(err, &be) || be.Server != "" || be.Limit != 5 || !be.Refill.IsZero() {
 		t.Errorf("big: %d calls, %v; want the 3 that small left of 5", ok, err)
 	}
-	if want := "the budget of 5 calls per run is spent (all servers together); it refills when usher starts again"; err.Error() != want {
+	if want := "the budget of 5 calls per run is exhausted (all servers together); it resets when usher restarts"; err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}
 }
@@ -92,7 +92,7 @@ func TestBudgetOfAWindow(t *testing.T) {
 				if !errors.As(err, &be) || be.Server != "s" || time.Until(be.Refill) != 40*time.Minute {
 					t.Fatalf("%v, want it to refill in 40m", err)
 				}
-				want := fmt.Sprintf("the budget of 10 calls per 1h is spent (s); it refills in 40m, at %s", be.Refill.Format(time.TimeOnly))
+				want := fmt.Sprintf("the budget of 10 calls per 1h is exhausted (s); it resets in 40m, at %s", be.Refill.Format(time.TimeOnly))
 				if err.Error() != want {
 					t.Errorf("%q, want %q", err, want)
 				}

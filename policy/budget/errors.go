@@ -31,19 +31,19 @@ type Error struct {
 func (e *Error) Error() string {
 	switch e.Scope {
 	case ScopeDispatch:
-		return fmt.Sprintf("the budget of %d calls for this task is spent", e.Limit)
+		return fmt.Sprintf("the budget of %d calls for this task is exhausted", e.Limit)
 	case ScopeSession:
-		return fmt.Sprintf("the budget of %d calls per session is spent", e.Limit)
+		return fmt.Sprintf("the budget of %d calls per session is exhausted", e.Limit)
 	}
 	whose := "all servers together"
 	if e.Server != "" {
 		whose = config.Unquoted(e.Server)
 	}
 	if e.Window == 0 {
-		return fmt.Sprintf("the budget of %d calls per run is spent (%s); it refills when usher starts again", e.Limit, whose)
+		return fmt.Sprintf("the budget of %d calls per run is exhausted (%s); it resets when usher restarts", e.Limit, whose)
 	}
 	wait := max(time.Until(e.Refill), 0).Round(time.Second)
-	return fmt.Sprintf("the budget of %d calls per %s is spent (%s); it refills in %s, at %s",
+	return fmt.Sprintf("the budget of %d calls per %s is exhausted (%s); it resets in %s, at %s",
 		e.Limit, Short(e.Window), whose, Short(wait), e.Refill.Format(time.TimeOnly))
 }
 

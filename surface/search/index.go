@@ -24,7 +24,7 @@ type Hit struct {
 	Server string
 	Tool   string
 	// Title is the tool's title, else the first line of its description, cut to
-	// one line of a terminal. It is a server's text: whoever shows it escapes it.
+	// one line of a terminal. It is a server's text: callers escape it.
 	Title string
 	// Score grows with how well the tool fits; scores of two searches do not
 	// compare.

@@ -1,13 +1,10 @@
 package rules
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
-	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,14 +14,6 @@ import (
 
 	"github.com/usher-mcp/usher/test/need"
 )
-
-// shrink updates the list of files that are not converted yet.
-var shrink = flag.Bool("shrink", false, "remove what was converted from "+unconvertedFile)
-
-// unconvertedFile lists the base names of Go files that still use expressions which the
-// glossary of CONTRIBUTING.md replaces, and how many. No name may be added and no number
-// may grow.
-const unconvertedFile = "test/rules/testdata/unconverted.txt"
 
 // plain lists expressions that the glossary of CONTRIBUTING.md replaces.
 var plain = []struct {
@@ -182,66 +171,11 @@ func specComments(d *ast.GenDecl, spec ast.Spec) []*ast.CommentGroup {
 }
 
 func TestCodeUsesPlainWords(t *testing.T) {
-	root, err := need.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := filepath.Join(root, filepath.FromSlash(unconvertedFile))
-	text, err := os.ReadFile(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	allowed, err := readCounts(string(text))
-	if err != nil {
-		t.Fatalf("%s: %v", unconvertedFile, err)
-	}
-	found := map[string][]string{} // by base name, so that a file may move
 	for _, s := range everySource(t) {
 		for _, finding := range spoken(s) {
-			found[path.Base(s.path)] = append(found[path.Base(s.path)], s.path+": "+finding)
+			t.Errorf("%s: %s", s.path, finding)
 		}
 	}
-	if *shrink {
-		if err := os.WriteFile(list, []byte(shrunk(allowed, found)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, findings := range found {
-		if len(findings) > allowed[name] {
-			t.Errorf("%d expressions that the glossary replaces, at most %d in files named %s:\n%s",
-				len(findings), allowed[name], name, strings.Join(findings, "\n"))
-		}
-	}
-	for name := range allowed {
-		if len(found[name]) == 0 && !*shrink {
-			t.Errorf("%s is converted: remove it from %s (go test ./test/rules -shrink)", name, unconvertedFile)
-		}
-	}
-}
-
-// readCounts reads lines of a name and a number.
-func readCounts(text string) (map[string]int, error) {
-	out := map[string]int{}
-	for line := range strings.Lines(text) {
-		name, count, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err := strconv.Atoi(count)
-		if err != nil {
-			return nil, err
-		}
-		out[name] = n
-	}
-	return out, nil
-}
-
-// shrunk writes the list without what was converted; no name or number grows.
-func shrunk(allowed map[string]int, found map[string][]string) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(allowed)) {
-		if n := min(allowed[name], len(found[name])); n > 0 {
-			fmt.Fprintf(&b, "%s %d\n", name, n)
-		}
-	}
-	return b.String()
 }
 
 func TestPlainWordsFind(t *testing.T) {
@@ -266,10 +200,6 @@ func TestPlainWordsFind(t *testing.T) {
 	}
 	if got := prose("a\n```\nanew\n```\n<!-- setup\nanew\n-->\n`anew` b"); strings.Contains(got, "anew") {
 		t.Errorf("prose keeps code: %q", got)
-	}
-	counts := map[string]int{"a.go": 2, "b.go": 1, "c.go": 1}
-	if got := shrunk(counts, map[string][]string{"a.go": {"x"}, "c.go": {"x", "y"}, "d.go": {"x"}}); got != "a.go 1\nc.go 1\n" {
-		t.Errorf("the list shrinks to %q", got)
 	}
 	try(t, spoken, []probe{
 		{"string", "p/a.go", "package p\nvar x = \"a call under way\"\n", 1},

@@ -15,9 +15,10 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// Key authenticates audit blocks: somebody who can write the database, but does
-// not have the key of the store, cannot rewrite a chain. It is a sealed record of its
-// own, so that it outlives rotations of the data key. The zero value is no key.
+// Key authenticates audit blocks: an attacker who can write the database, but does not
+// have the store's encryption key, cannot rewrite a chain. It is an encrypted record of
+// its own, so that it outlives rotations of the data key. The zero value is not a
+// usable key.
 type Key struct {
 	id    string
 	key   []byte

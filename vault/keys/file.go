@@ -86,7 +86,7 @@ func (p *filePlace) forget(_ context.Context, l ringLock) string {
 	if p.ours && os.Remove(p.path) == nil {
 		return ""
 	}
-	return "the key in " + p.name() + " opens nothing any more; remove the file"
+	return "the key in " + p.name() + " is no longer used; remove the file"
 }
 
 // maxKeyFile is far more than a key takes.

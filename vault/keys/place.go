@@ -48,7 +48,7 @@ func madeOf(name string, master []byte) made {
 // place reads a setting.
 func (k *Keys) place(setting string) (place, error) {
 	if k.opt.Refuse != nil {
-		return nil, &Error{Place: setting, Kind: vault.ErrNoKey, Err: k.opt.Refuse, Next: "mend the configuration; `usher doctor` shows what is wrong"}
+		return nil, &Error{Place: setting, Kind: vault.ErrNoKey, Err: k.opt.Refuse, Next: "fix the configuration; `usher doctor` shows what is wrong"}
 	}
 	kind, rest, _ := strings.Cut(setting, ":")
 	switch {
@@ -77,7 +77,7 @@ func elsewhere(name string, r *ring) error {
 	}
 	e := &Error{Place: name, Kind: vault.ErrWrongKey, Next: "put the right key back; `usher key show` says which one it was"}
 	if len(places) > 0 {
-		e.Err = fmt.Errorf("it was sealed with a key kept in %s", strings.Join(places, " and "))
+		e.Err = fmt.Errorf("it was encrypted with a key kept in %s", strings.Join(places, " and "))
 		e.Next = fmt.Sprintf("set \"key\": %q under \"usher\" in the configuration, or USHER_KEY=%s", places[len(places)-1], places[len(places)-1])
 	}
 	return e
@@ -213,7 +213,7 @@ func (p *keychainPlace) forget(ctx context.Context, l ringLock) string {
 		return ""
 	}
 	if err := p.chain.remove(ctx, l.Entry); err != nil && !errors.Is(err, vault.ErrNotFound) {
-		return fmt.Sprintf("the old entry %q could not be removed from the keychain; it opens nothing any more", l.Entry)
+		return fmt.Sprintf("the old entry %q could not be removed from the keychain; it is no longer used", l.Entry)
 	}
 	return ""
 }
@@ -266,7 +266,7 @@ func (p *envPlace) first(context.Context) (made, error) {
 func (p *envPlace) next(ctx context.Context, _ *ring) (made, error) { return p.first(ctx) }
 
 func (p *envPlace) forget(context.Context, ringLock) string {
-	return "the key in " + p.title() + " opens nothing any more; remove the variable"
+	return "the key in " + p.title() + " is no longer used; remove the variable"
 }
 
 // encodeKey writes a key as one line.
@@ -285,5 +285,5 @@ func parseKey(text []byte) ([]byte, error) {
 	if raw, err := base64.RawStdEncoding.DecodeString(s); err == nil && len(raw) == keySize {
 		return raw, nil
 	}
-	return nil, fmt.Errorf("it is no key of %d bytes in base64 or hexadecimal", keySize)
+	return nil, fmt.Errorf("not a key of %d bytes in base64 or hexadecimal", keySize)
 }

@@ -36,7 +36,7 @@ func (id keyID) String() string { return hex.EncodeToString(id[:]) }
 func parseKeyID(s string) (id keyID, err error) {
 	raw, err := hex.DecodeString(s)
 	if err != nil || len(raw) != len(id) {
-		return id, fmt.Errorf("%q is no key id", s)
+		return id, fmt.Errorf("%q is not a key id", s)
 	}
 	return keyID(raw), nil
 }

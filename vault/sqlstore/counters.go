@@ -120,7 +120,7 @@ func (s *Store) Append(ctx context.Context, entries ...vault.AuditEntry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	return s.write(ctx, careLittle, "append to the audit trail", func(tx querier) error {
+	return s.write(ctx, careLittle, "append to the audit log", func(tx querier) error {
 		for _, e := range entries {
 			e = e.Normalized()
 			var at any // NULL: the database's time
@@ -150,7 +150,7 @@ func (s *Store) Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditEnt
 		order = "ASC"
 	}
 	var found []vault.AuditEntry
-	err := s.retry(ctx, "read the audit trail", func() error {
+	err := s.retry(ctx, "read the audit log", func() error {
 		found = []vault.AuditEntry{}
 		rows, err := s.db.QueryContext(ctx, s.d.sql(`
 			SELECT seq, at, principal, action, target, outcome, detail FROM usher_audit
@@ -179,7 +179,7 @@ func (s *Store) Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditEnt
 
 // TrimAudit implements vault.Audits.
 func (s *Store) TrimAudit(ctx context.Context, before time.Time) (n int64, err error) {
-	err = s.write(ctx, careLittle, "trim the audit trail", func(tx querier) (err error) {
+	err = s.write(ctx, careLittle, "trim the audit log", func(tx querier) (err error) {
 		n, err = affected(tx.ExecContext(ctx, s.d.sql(`DELETE FROM usher_audit WHERE at < $1`), before.UnixMilli()))
 		return err
 	})

@@ -22,9 +22,9 @@ type Options struct {
 	// Poll is how often a SQLite store looks for changes made by other
 	// processes while somebody watches. Default 250 ms.
 	Poll time.Duration
-	// Exits says that the process ends right after Close, which then leaves a small
-	// log of what can be spared beside the file for whoever opens it next, as a killed
-	// process does: to tidy up waits for the disk three times.
+	// Exits says that the process exits right after Close, which then leaves a small
+	// write-ahead log next to the file for the next process to apply, as a killed
+	// process does: a checkpoint would wait for the disk three times.
 	Exits bool
 	// Clock counts how long leases of other processes were seen. Default vault.Now.
 	Clock vault.Clock

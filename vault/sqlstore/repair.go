@@ -106,7 +106,7 @@ func openAlone(ctx context.Context, path string) (*damagedFile, error) {
 	}
 	switch classifySQLite(err) {
 	case problemAgain:
-		err = fmt.Errorf("%w: another process uses it (stop all running ushers first)", vault.ErrUnavailable)
+		err = fmt.Errorf("%w: another process uses it (stop all usher processes first)", vault.ErrUnavailable)
 	case problemDamaged:
 		err = fmt.Errorf("nothing can be read of it: %w (restore a backup, or move the file away and log in again)",
 			&vault.CorruptError{Path: path, Err: err})

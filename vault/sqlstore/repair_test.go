@@ -161,7 +161,7 @@ func TestRepairRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Repair(t.Context(), path); !errors.Is(err, vault.ErrUnavailable) || !strings.Contains(err.Error(), "stop all running ushers") {
+	if _, err := Repair(t.Context(), path); !errors.Is(err, vault.ErrUnavailable) || !strings.Contains(err.Error(), "stop all usher processes") {
 		t.Errorf("while it is in use: %v, want ErrUnavailable", err)
 	}
 	if err := s.Close(); err != nil {

@@ -20,7 +20,7 @@ type Copied struct {
 	Damaged []vault.Key
 }
 
-// Copy carries records, counters and the audit trail from one store to another,
+// Copy copies records, counters and the audit log from one store to another,
 // of whichever dialect, with their versions and times. All arrives or nothing
 // does, and what arrived is compared before it counts. Copying again brings over
 // what is newer. A store that holds something of its own is refused with
@@ -168,9 +168,9 @@ func (c *copier) compare(ctx context.Context) error {
 		text string
 		n    int
 	}{
-		"records":         {`SELECT ` + columns + ` FROM usher_records` + recordOrder, 7},
-		"counters":        {`SELECT kind, principal, name, value FROM usher_counters` + recordOrder, 4},
-		"the audit trail": {`SELECT ` + auditColumns + ` FROM usher_audit ORDER BY seq`, 7},
+		"records":       {`SELECT ` + columns + ` FROM usher_records` + recordOrder, 7},
+		"counters":      {`SELECT kind, principal, name, value FROM usher_counters` + recordOrder, 4},
+		"the audit log": {`SELECT ` + auditColumns + ` FROM usher_audit ORDER BY seq`, 7},
 	} {
 		sums := [2][]byte{}
 		for i, q := range []querier{c.src, c.dst} {

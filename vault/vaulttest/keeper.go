@@ -15,7 +15,7 @@ func testKeeper(t *testing.T, s vault.Store) {
 	ctx := t.Context()
 	keeper, ok := vault.Unsealed(s).(vault.Keeper)
 	if !ok {
-		t.Fatal("the store is no vault.Keeper")
+		t.Fatal("the store is not a vault.Keeper")
 	}
 	if kinds, err := keeper.Kinds(ctx); err != nil || len(kinds) != 0 {
 		t.Errorf("Kinds of an empty store = %q, %v", kinds, err)

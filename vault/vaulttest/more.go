@@ -134,7 +134,7 @@ func testCounters(t *testing.T, s vault.Store) {
 		t.Errorf("Add after Clear = %d, %v; want 3", got, err)
 	}
 	if _, err := s.Get(ctx, k); !errors.Is(err, vault.ErrNotFound) {
-		t.Errorf("a counter is no record: %v", err)
+		t.Errorf("a counter must not be a record: %v", err)
 	}
 	testAddAll(t, s, k)
 }

@@ -10,7 +10,7 @@ func LevelReached(level string, params []byte) bool {
 	return least >= 0 && Severity(jsonx.GetText(params, "level")) >= least
 }
 
-// Severity orders log levels; -1 is no level.
+// Severity returns the rank of a log level, or -1 if level is not one.
 func Severity(level string) int {
 	for i, l := range [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"} {
 		if l == level {

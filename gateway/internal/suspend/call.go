@@ -121,7 +121,8 @@ func (c *Call) Gather(ctx context.Context) {
 	}
 }
 
-// Notify passes on what belongs to the call, with the token of whoever waits now.
+// Notify forwards a notification of the call, with the progress token of the client
+// that waits for it now.
 func (c *Call) Notify(m mcp.Message) {
 	c.mu.Lock()
 	out, token, level := c.out, c.token, c.level

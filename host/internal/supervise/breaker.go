@@ -37,7 +37,7 @@ type Breaker struct {
 	reset     time.Duration
 
 	mu         sync.Mutex // guards what follows
-	probing    bool       // half-open: the probe is under way
+	probing    bool       // half-open: the probe is in flight
 	state      Circuit
 	failures   int    // in a row
 	generation uint64 // grows with every change of state
@@ -57,8 +57,8 @@ func (b *Breaker) Init(threshold int, reset time.Duration) {
 	b.threshold, b.reset, b.state, b.pause = max(threshold, 1), reset, Closed, reset
 }
 
-// Allow admits a request, or says how long to wait for the next probe; 0 when one
-// is under way.
+// Allow admits a request, or returns how long to wait for the next probe; 0 when one
+// is in flight.
 func (b *Breaker) Allow() (t Ticket, wait time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -130,8 +130,8 @@ func TestActions(t *testing.T) {
 
 // An agent reads from usher's answer whether a person has to log in, and where.
 func TestWantsLogin(t *testing.T) {
-	inText := mcp.Errorf(mcp.CodeInternal, "s wants a login.\n\nAsk the user to open http://127.0.0.1:1/a?b=c.\n\nMake the same call again when the user has finished.")
-	byURL := mcp.Errorf(mcp.CodeURLElicitation, "s wants a login")
+	inText := mcp.Errorf(mcp.CodeInternal, "s requires login.\n\nAsk the user to open http://127.0.0.1:1/a?b=c.\n\nMake the same call again when the user has finished.")
+	byURL := mcp.Errorf(mcp.CodeURLElicitation, "s requires login")
 	byURL.Data = []byte(`{"elicitations":[{"mode":"url","url":"https://x/y"}]}`)
 	for _, tt := range []struct {
 		name   string

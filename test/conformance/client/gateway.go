@@ -152,7 +152,7 @@ func (g *gateway) loggedIn(ctx context.Context, do func() ([]byte, error)) error
 		result, err = do()
 	}
 	if _, needed := wantsLogin(result, err); needed {
-		return errors.New("usher wants a login again and again")
+		return errors.New("usher requires login again and again")
 	}
 	return err
 }
