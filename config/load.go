@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -142,8 +143,8 @@ func (l *loader) files(opt LoadOptions, sys System) {
 
 // userDeny adds the deny rules of the user file to those of the --config file at flag, so
 // that a command line cannot remove them. It ignores the rest of the user file. A user
-// file that cannot be parsed blocks calls, since its rules are unknown; one that does not
-// exist or belongs to another user has no rules for this one.
+// file that cannot be read or parsed blocks calls, since its rules are unknown; one that
+// does not exist, or that another user keeps private, has no rules for this one.
 func (l *loader) userDeny(flag string) {
 	user := l.cfg.Dirs.UserFile()
 	if l.cfg.Dirs.Config == "" || user == filepath.Clean(flag) {
@@ -152,11 +153,10 @@ func (l *loader) userDeny(flag string) {
 	l.cfg.Watch = append(l.cfg.Watch, user)
 	// Read like a project file: rules that only deny may come from a file that others can write.
 	text, _, err := readConfig(user, LayerProject)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return
-	}
 	if err != nil {
-		l.blame(err)
+		if !withoutRules(user, err, os.Geteuid()) {
+			l.blame(err)
+		}
 		return
 	}
 	own, err := Parse(user, text, LayerUser)
@@ -164,6 +164,25 @@ func (l *loader) userDeny(flag string) {
 		l.blame(err)
 	}
 	l.cfg.Usher.Policy.Deny = append(l.cfg.Usher.Policy.Deny, own.Usher.Policy.Deny...)
+}
+
+// withoutRules reports whether err, from reading the user file at path, means that there
+// are no rules for the user self: there is no file, or it is in a place of another user
+// (HOME may be inherited from one). A file of self that cannot be opened has rules.
+func withoutRules(path string, err error, self int) bool {
+	if !errors.Is(err, fs.ErrPermission) {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	info, err := os.Stat(path)
+	for err != nil && path != filepath.Dir(path) { // the directory that cannot be searched
+		path = filepath.Dir(path)
+		info, err = os.Stat(path)
+	}
+	if err != nil {
+		return false
+	}
+	owner, known := ownerOf(info)
+	return known && owner != self
 }
 
 // file adds one file to what has been read so far.

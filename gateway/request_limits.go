@@ -99,8 +99,8 @@ func (l *limits) stream(principal string) (back func()) {
 	}
 	u.calls.Add(-1)
 	return func() {
+		u.calls.Add(1) // first, since a usage without requests may be dropped
 		u.streams.Add(-1)
-		u.calls.Add(1)
 	}
 }
 

@@ -53,6 +53,7 @@ func (l lists) of(method string) bool {
 // catalog is the last known lists of a unit.
 type catalog struct {
 	pool    *listpool.Pool[*catalog]
+	owner   string     // the principal
 	mu      sync.Mutex // guards what follows
 	loaded  bool       // Memory has been asked
 	closed  bool       // nothing is counted in the pool any more
@@ -94,6 +95,33 @@ func announces(info upstream.ServerInfo, what string) bool {
 	return string(v) == "true"
 }
 
+// items returns one of the lists, nil when it is not known.
+func (c *Catalog) items(method string) [][]byte {
+	switch method {
+	case mcp.MethodToolsList:
+		return c.Tools
+	case mcp.MethodPromptsList:
+		return c.Prompts
+	case mcp.MethodResourcesList:
+		return c.Resources
+	}
+	return c.Templates
+}
+
+// take puts a list that was just read in the place of one that is not known.
+func (c *Catalog) take(method string, read *upstream.List) {
+	switch method {
+	case mcp.MethodToolsList:
+		c.Tools, c.At, c.TTL, c.Public = read.Items, read.Received, read.TTL, read.Public
+	case mcp.MethodPromptsList:
+		c.Prompts = read.Items
+	case mcp.MethodResourcesList:
+		c.Resources = read.Items
+	default:
+		c.Templates = read.Items
+	}
+}
+
 // load takes in what was remembered, unless something newer is known.
 func (c *catalog) load(old Catalog, ok bool) {
 	c.mu.Lock()
@@ -122,10 +150,16 @@ func (c *catalog) load(old Catalog, ok bool) {
 	}
 }
 
-// drop forgets all lists, as if they had never been read.
+func newLists() *listpool.Pool[*catalog] {
+	return listpool.New(func(c *catalog) string { return c.owner })
+}
+
+// drop forgets all lists, as if they had never been read. One that was stored since the
+// pool chose this catalog is given up there too.
 func (c *catalog) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.pool.Forget(c)
 	c.known, c.shown, c.kept = nil, nil, time.Time{}
 }
 
@@ -222,9 +256,6 @@ func (c *catalog) changeCount(method string) int {
 func (c *catalog) store(method string, list upstream.List, from *live, seen int) (differs bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if list.Items == nil {
-		list.Items = [][]byte{} // known to be empty
-	}
 	before := c.known[method]
 	c.put(method, listing{List: list, from: from, stale: c.changes[method] != seen})
 	differs = before == nil || !slices.EqualFunc(before.Items, list.Items, bytes.Equal)

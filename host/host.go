@@ -52,7 +52,7 @@ type registration struct {
 }
 
 func register(srv *config.Server) *registration {
-	return &registration{srv: srv, lazy: srv.IsLazy(), pace: upstream.NewPace(), units: map[Key]*unit{}, lists: listpool.New[*catalog]()}
+	return &registration{srv: srv, lazy: srv.IsLazy(), pace: upstream.NewPace(), units: map[Key]*unit{}, lists: newLists()}
 }
 
 // New returns a Host without servers. Close it.

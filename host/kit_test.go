@@ -38,6 +38,7 @@ type double struct {
 	list    func(ctx context.Context, method string) (upstream.List, error)
 	listen  func(ctx context.Context, on func(mcp.Message)) error
 	ack     chan struct{} // holds the acknowledgement of Listen back; nil: at once
+	lose    chan struct{} // has Listen lose its stream with each value, and not get it back
 	version string
 	caps    string
 	closing time.Duration // how long Close takes
@@ -85,7 +86,12 @@ func (d *double) Listen(ctx context.Context, want upstream.Subscription, on func
 	if d.listen != nil {
 		return d.listen(ctx, on)
 	}
-	<-ctx.Done()
+	select {
+	case <-d.lose:
+		want.Lost()
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
 	return ctx.Err()
 }
 

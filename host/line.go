@@ -57,7 +57,7 @@ func (l *Line) list(ctx context.Context, method string) (Catalog, error) {
 		if err != nil {
 			return Catalog{}, err
 		}
-		err = u.refresh(ctx, method)
+		read, err := u.refresh(ctx, method)
 		if errors.Is(err, errReplaced) {
 			continue
 		}
@@ -65,6 +65,12 @@ func (l *Line) list(ctx context.Context, method string) (Catalog, error) {
 			return Catalog{}, err
 		}
 		c, _ := u.catalog.view()
+		if c.items(method) == nil { // dropped for the lists of others
+			if err != nil || read == nil {
+				continue
+			}
+			c.take(method, read)
+		}
 		return c, nil
 	}
 }

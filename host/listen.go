@@ -91,6 +91,7 @@ func (u *unit) listen(l *live) {
 		l.listening.Store(true)
 		acked()
 	}
+	want.Lost = func() { l.listening.Store(false) } // lists are read each time until it is confirmed again
 	l.listened.Go(func() {
 		defer acked()
 		defer l.listening.Store(false)

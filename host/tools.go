@@ -36,33 +36,34 @@ func hidesTools(err error) bool {
 // nothing is known.
 func (h *Host) Cached(k Key) (Catalog, bool) { return h.Line(k).Cached() }
 
-// refresh brings a list up to date. All who ask at once share one reading, which
-// none of them can cancel alone.
-func (u *unit) refresh(ctx context.Context, method string) error {
+// refresh brings a list up to date, and returns it if it had to be read. All who ask at
+// once share one reading, which none of them can cancel alone.
+func (u *unit) refresh(ctx context.Context, method string) (*upstream.List, error) {
 	u.recall(ctx)
 	u.mu.Lock()
 	now := u.live
 	u.mu.Unlock()
 	if u.catalog.fresh(method, now) {
-		return nil
+		return nil, nil
 	}
 	done := u.h.flights.DoChan(u.number+method, func() (any, error) {
 		if !u.h.begin(&u.h.readers) {
 			return nil, ErrClosed
 		}
 		defer u.h.readers.Done()
-		return nil, u.read(u.h.life, method)
+		return u.read(u.h.life, method)
 	})
 	select {
 	case r := <-done:
-		return r.Err
+		list, _ := r.Val.(*upstream.List)
+		return list, r.Err
 	case <-ctx.Done():
-		return &Error{Op: "list", Server: u.key.Server, Err: context.Cause(ctx)}
+		return nil, &Error{Op: "list", Server: u.key.Server, Err: context.Cause(ctx)}
 	}
 }
 
 // read fetches a list under supervision.
-func (u *unit) read(ctx context.Context, method string) error {
+func (u *unit) read(ctx context.Context, method string) (*upstream.List, error) {
 	u.h.count.requests.Add(1)
 	var list upstream.List
 	var seen int
@@ -81,10 +82,13 @@ func (u *unit) read(ctx context.Context, method string) error {
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if list.Items == nil {
+		list.Items = [][]byte{} // known to be empty
 	}
 	u.keep(ctx, method, list, from, seen)
-	return nil
+	return &list, nil
 }
 
 // keep takes over a list that was read, see catalog.store.
@@ -93,8 +97,9 @@ func (u *unit) keep(ctx context.Context, method string, list upstream.List, from
 	u.catalog.limit()
 	// In an era that was chosen for it, it does not describe the server.
 	if u.base.Version == "" && u.catalog.toKeep() {
-		c, _ := u.catalog.view()
-		u.h.opt.Memory.RememberTools(ctx, u.key, u.digest, c)
+		if c, _ := u.catalog.view(); c.items(method) != nil { // else it is dropped already
+			u.h.opt.Memory.RememberTools(ctx, u.key, u.digest, c)
+		}
 	}
 	if differs && u.h.opt.Events != nil {
 		u.h.opt.Events.Publish(event.ToolsChanged{Header: u.header(), List: listName(method), Count: len(list.Items)})

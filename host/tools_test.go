@@ -264,6 +264,30 @@ func TestChangesBeforeTheSubscription(t *testing.T) {
 	})
 }
 
+// TestChangesWithoutTheStream: while the stream of announcements is interrupted, a list
+// is read each time.
+func TestChangesWithoutTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lose := make(chan struct{})
+		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
+			return &double{version: mcp.Latest, caps: `{"tools":{"listChanged":true}}`, lose: lose}, nil
+		}}
+		h := s.open(t, nil)
+		for i, want := range []int32{1, 1, 2, 3} {
+			if i == 2 {
+				lose <- struct{}{}
+				synctest.Wait()
+			}
+			if _, err := h.Tools(t.Context(), keyA); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.last().lists.Load(); n != want {
+				t.Errorf("list %d: the server was asked %d times, want %d", i+1, n, want)
+			}
+		}
+	})
+}
+
 // TestCatalogsOfOneServerAreLimited: a server that lists other tools in each session
 // does not fill the memory; those of the sessions that asked last are kept.
 func TestCatalogsOfOneServerAreLimited(t *testing.T) {

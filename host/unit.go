@@ -89,7 +89,7 @@ func (h *Host) newUnit(k Key, reg *registration) *unit {
 		backoff: backoff.ExponentialBackOff{InitialInterval: firstBackoff, MaxInterval: maxBackoff, Multiplier: 2, RandomizationFactor: 0.5},
 	}
 	u.breaker.Init(srv.Supervision.CircuitThreshold, srv.Supervision.CircuitReset)
-	u.catalog.pool = reg.lists
+	u.catalog.pool, u.catalog.owner = reg.lists, k.Principal
 	if h.opt.Connection != nil {
 		u.base = h.opt.Connection(k)
 	}

@@ -26,3 +26,20 @@ func TestRequestReadsParamsOnce(t *testing.T) {
 		t.Error("an ambiguous name was read")
 	}
 }
+
+// TestParamsHaveNoRoom: who appends to a field that was read, such as a hook, does not
+// overwrite the params that are sent.
+func TestParamsHaveNoRoom(t *testing.T) {
+	const text = `{"arguments":{},"_meta":{},"cursor":"c","name":"safe"}`
+	r := Request{Params: []byte(text)}
+	p, err := r.ReadParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range [][]byte{p.Arguments, p.Meta, p.Cursor} {
+		_ = append(field, `,"name":"evil"}`...)
+	}
+	if string(r.Params) != text {
+		t.Errorf("the params are now %s", r.Params)
+	}
+}

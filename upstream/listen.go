@@ -21,6 +21,9 @@ type Subscription struct {
 	// Ready is called, perhaps more than once, when the server has confirmed: what
 	// changes from then on is heard. It must not block; nil does nothing.
 	Ready func() `json:"-"`
+	// Lost is called when a stream that was confirmed has ended: changes are missed until
+	// Ready is called again. It must not block; nil does nothing.
+	Lost func() `json:"-"`
 }
 
 // listenHealthy is how long a stream must have lived for its end not to count as
@@ -34,9 +37,12 @@ const listenHealthy = 30 * time.Second
 // send list changes to Options.OnNotification unasked, so it only subscribes to
 // resources.
 func (c *Conn) Listen(ctx context.Context, want Subscription, on func(mcp.Message)) error {
-	ready := want.Ready
+	ready, lost := want.Ready, want.Lost
 	if ready == nil {
 		ready = func() {}
+	}
+	if lost == nil {
+		lost = func() {}
 	}
 	if !mcp.Stateless(c.version) {
 		if err := c.subscribe(ctx, want.URIs); err != nil {
@@ -64,6 +70,9 @@ func (c *Conn) Listen(ctx context.Context, want Subscription, on func(mcp.Messag
 				on(m)
 			}
 		}})
+		if worked.Load() {
+			lost()
+		}
 		var refused *mcp.Error
 		switch {
 		case ctx.Err() != nil:

@@ -184,6 +184,31 @@ func TestStreamRefused(t *testing.T) {
 	}
 }
 
+// A subscription whose stream ends is reported as lost before it is confirmed again.
+func TestStreamLost(t *testing.T) {
+	s := fake.New(&fake.Options{Versions: []string{mcp.Latest}, Switches: []string{"listen-drop;times=1"}})
+	t.Cleanup(s.Close)
+	c := dialled(t, guarded(t, s.Handler(), func(*http.Request, []byte) int { return 0 }), &upstream.Options{})
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	heard := make(chan string, 8)
+	want := upstream.Subscription{Tools: true, Ready: func() { heard <- "ready" }, Lost: func() { heard <- "lost" }}
+	var listening sync.WaitGroup
+	listening.Go(func() { _ = c.Listen(ctx, want, func(mcp.Message) {}) })
+	for i, want := range []string{"ready", "lost", "ready"} {
+		select {
+		case got := <-heard:
+			if got != want {
+				t.Errorf("event %d is %q, want %q", i+1, got, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("no event %d", i+1)
+		}
+	}
+	stop()
+	listening.Wait()
+}
+
 // A request that gets no credential is not sent.
 func TestNotAuthorized(t *testing.T) {
 	s := legacyServer(t)

@@ -14,10 +14,16 @@ import (
 // lineTimeout is for a client that does not read.
 const lineTimeout = 10 * time.Second
 
+// bodyTimeout is how long a client may take to send its answers.
+const bodyTimeout = 30 * time.Second
+
 // ServeInput takes the lines of [Input] in the body of a request and answers with one
 // reply each. Who may send them is the caller's business.
 func (d *Driver) ServeInput(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // some connections have none
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit.LoginInputBytes))
+	_ = control.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

@@ -169,6 +169,29 @@ func TestInputOverHTTP(t *testing.T) {
 	})
 }
 
+// timed notes the deadlines for reading that a handler sets.
+type timed struct {
+	*httptest.ResponseRecorder
+	deadlines []time.Time
+}
+
+func (w *timed) SetReadDeadline(at time.Time) error {
+	w.deadlines = append(w.deadlines, at)
+	return nil
+}
+
+// A body that is sent slowly does not hold the request for longer than bodyTimeout.
+func TestInputHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := prepared(t, newWorld(t), 1)
+		w := &timed{ResponseRecorder: httptest.NewRecorder()}
+		p.ServeInput(w, httptest.NewRequest("POST", "/", strings.NewReader("{\"cancel\":\"s0\"}\n")))
+		if len(w.deadlines) != 2 || !w.deadlines[0].Equal(time.Now().Add(bodyTimeout)) || !w.deadlines[1].IsZero() {
+			t.Errorf("deadlines %v, want one in %s and then none", w.deadlines, bodyTimeout)
+		}
+	})
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return copy(p, slices.Repeat([]byte("\n"), len(p))), nil }

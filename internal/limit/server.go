@@ -99,7 +99,7 @@ func serverRows() []Row {
 		{"ServerListTime", "server", "time to read one list", ServerListTime, "", "the list fails; `timeouts.list` raises it", "upstream.TestListTime"},
 		{"Challenges", "server", "challenges of one HTTP response", Challenges, "", "further ones are not read", "internal/wire.TestChallengesAreLimited"},
 		{"ChallengeParams", "server", "params of one challenge", ChallengeParams, "", "further ones are not read", "internal/wire.TestChallengesAreLimited"},
-		{"CatalogBytes", "server", "lists kept of one server for all accounts and sessions", CatalogBytes, "bytes", "the lists that were read the longest ago are dropped, and read again when asked for", "host.TestCatalogsOfOneServerAreLimited"},
+		{"CatalogBytes", "server", "lists kept of one server for all accounts and sessions", CatalogBytes, "bytes", "the lists of the principal that takes up the most room are dropped first, and read again when asked for", "host.TestCatalogsOfOneServerAreLimited"},
 		{"ServerLogLines", "server", "log lines per minute about the state of one connection", ServerLogLines, "", "the next line says how many were left out", "host.TestLogIsBounded"},
 		{"ServerLogReason", "server", "reason in a log line about the state of a connection", ServerLogReason, "bytes", "it is cut", "host.TestLogIsBounded"},
 	}

@@ -105,6 +105,8 @@ func Program(name string, args []string) string {
 	known := programs()
 	for _, c := range candidates {
 		base := path.Base(c)
+		base, _, _ = strings.Cut(base, "-x86_64") // names of downloads have the platform in them
+		base, _, _ = strings.Cut(base, "-aarch64")
 		for _, suffix := range []string{".js", ".mjs", ".cjs", ".py"} {
 			base = strings.TrimSuffix(base, suffix)
 		}
@@ -112,6 +114,7 @@ func Program(name string, args []string) string {
 			return agent
 		}
 	}
+	script = "/" + strings.TrimPrefix(script, "npm:") + "/" // a package runner gets the name only
 	for dir, agent := range packages() {
 		if strings.Contains(script, dir) {
 			return agent
@@ -129,12 +132,25 @@ func interpreter(base string) bool {
 	return strings.HasPrefix(base, "python")
 }
 
-// firstOperand is the first argument that is not an option.
+// firstOperand is the first argument that is not an option, the value of one, or the
+// subcommand that runs a script.
 func firstOperand(args []string) string {
-	for _, a := range args {
-		if !strings.HasPrefix(a, "-") && a != "run" {
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case takesValue(a):
+			i++
+		case !strings.HasPrefix(a, "-") && a != "run" && a != "x":
 			return a
 		}
 	}
 	return ""
+}
+
+// takesValue reports whether the value of an interpreter's option is the next argument.
+func takesValue(option string) bool {
+	switch option {
+	case "-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions", "-X", "-W":
+		return true
+	}
+	return false
 }

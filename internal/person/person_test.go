@@ -88,6 +88,14 @@ func TestProgram(t *testing.T) {
 		{"bun", "bun run /home/me/.bun/install/global/node_modules/opencode-ai/bin/x", "opencode"},
 		{"python3.12", "python3.12 -u /home/me/.local/bin/aider", "Aider"},
 		{"cursor-agent", "", "Cursor"},
+		// Options of the interpreter that take a value do not hide the script.
+		{"node", "node -r /tmp/x.js /usr/lib/node_modules/@anthropic-ai/claude-code/cli.js", "Claude Code"},
+		{"node", "node --import tsx --require=./y.js /usr/bin/claude", "Claude Code"},
+		{"python3", "python3 -X utf8 -W ignore /usr/bin/aider", "Aider"},
+		{"python3", "python3 -m aider", "Aider"},
+		{"deno", "deno run -A npm:@anthropic-ai/claude-code", "Claude Code"},
+		{"bun", "bun x @openai/codex", "Codex"},
+		{"codex-x86_64-un", "./codex-x86_64-unknown-linux-musl", "Codex"},
 		// A person's own programs, also when they are about an agent.
 		{"bash", "-bash", ""},
 		{"vim", "vim claude", ""},
@@ -95,6 +103,8 @@ func TestProgram(t *testing.T) {
 		{"cursor", "/usr/share/cursor/cursor --type=zygote", ""},
 		{"code", "/usr/share/code/code", ""},
 		{"node", "node server.js claude", ""},
+		{"node", "node -r claude server.js", ""},
+		{"codex-notes", "codex-notes", ""},
 		{"tmux: server", "tmux new -s claude", ""},
 		{"", "", ""},
 	} {

@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// maxAncestors limits how many ancestors of a process are examined.
+// maxAncestors limits how many ancestors of a process are examined. A person has a few.
 const maxAncestors = 64
 
 // ancestor names the agent that started pid, directly or through other processes; empty
 // when none is found. It recognises each process from pid up by the environment it was
 // started with, which env -u cannot take from the shell above, and by its name and command
-// line, which remain when a shell has replaced itself (exec env -u …).
+// line, which remain when a shell has replaced itself (exec env -u …). A process with more
+// than maxAncestors counts as started by an agent that is out of sight.
 //
 // It does not find an agent that is not an ancestor any more (setsid, nohup, a job of another
 // daemon), one whose program has an unknown name, and environments that this user cannot
@@ -36,7 +37,7 @@ func ancestor(pid int) string {
 		}
 		pid = s.parent
 	}
-	return ""
+	return "a program behind too many others"
 }
 
 // commandLine returns the arguments of a process, which everyone may read.

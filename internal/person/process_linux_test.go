@@ -99,6 +99,23 @@ func TestAncestorByProgram(t *testing.T) {
 	}
 }
 
+// An agent does not get out of sight by putting many shells between itself and usher.
+func TestAncestorBehindManyShells(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "nest")
+	const text = `if [ "$1" -gt 0 ]; then sh "$0" $(($1 - 1)); else echo $$; read -r line; fi; :`
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pid := startedBy(t, "sh", "env -i PATH=\"$PATH\" sh "+script+" "+strconv.Itoa(maxAncestors)+" ; :", "CLAUDECODE=1")
+	if got := ancestor(pid); got == "" {
+		t.Error("the agent above is not recognised, and the chain is not refused")
+	}
+	asker := Asker{LookupEnv: lookup(), Terminal: true, PID: pid, Dir: t.TempDir()}
+	if err := asker.Check(); !errors.Is(err, ErrNeeded) {
+		t.Errorf("a terminal below many shells: %v, want a refusal", err)
+	}
+}
+
 func TestPeer(t *testing.T) {
 	pid := started(t)
 	dir := t.TempDir()

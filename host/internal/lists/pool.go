@@ -6,6 +6,7 @@ package lists
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"sync"
 
@@ -17,7 +18,8 @@ import (
 // who looks at them knows it again without reading it. Lists that differ are limited
 // for all connections together.
 type Pool[C comparable] struct {
-	Max int64 // limit.CatalogBytes, less in tests
+	Max   int64          // limit.CatalogBytes, less in tests
+	owner func(C) string // who a catalog belongs to
 
 	mu    sync.Mutex // guards what follows
 	last  map[string][][]byte
@@ -39,10 +41,10 @@ type poolUser struct {
 	turn  uint64 // when it last stored a list
 }
 
-// New returns an empty pool.
-func New[C comparable]() *Pool[C] {
+// New returns an empty pool. owner names the principal of a catalog; it must not block.
+func New[C comparable](owner func(C) string) *Pool[C] {
 	return &Pool[C]{
-		Max: limit.CatalogBytes, last: map[string][][]byte{}, held: map[*[]byte]*heldList{}, users: map[C]*poolUser{},
+		Max: limit.CatalogBytes, owner: owner, last: map[string][][]byte{}, held: map[*[]byte]*heldList{}, users: map[C]*poolUser{},
 	}
 }
 
@@ -119,26 +121,56 @@ func (p *Pool[C]) forgetLocked(c C) {
 }
 
 // Overdue returns the catalogs that have to drop their lists for the others to stay
-// within the limit: those that stored one the longest ago, but never c. They count as
-// dropped already.
+// within the limit: first those of the owner that takes up the most room, the largest
+// before the older ones, but never c. So an owner with many or large lists does not cost
+// the others theirs. They count as dropped already.
 func (p *Pool[C]) Overdue(c C) []C {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.bytes <= p.Max {
+		return nil
+	}
 	var out []C
-	for p.bytes > p.Max && len(p.users) > 1 {
-		oldest := c
-		for other, u := range p.users {
-			if other != c && (oldest == c || u.turn < p.users[oldest].turn) {
-				oldest = other
-			}
-		}
-		if oldest == c {
+	for _, u := range p.bySize() {
+		if p.bytes <= p.Max {
 			break
 		}
-		p.forgetLocked(oldest)
-		out = append(out, oldest)
+		if u.catalog != c {
+			p.forgetLocked(u.catalog)
+			out = append(out, u.catalog)
+		}
 	}
 	return out
+}
+
+// sized is a user with its part of the bytes that are held.
+type sized[C comparable] struct {
+	catalog     C
+	owner, part int64
+	turn        uint64
+}
+
+// bySize returns the users in the order in which their lists are dropped. A list that
+// several have counts for each of them with its part. It needs mu.
+func (p *Pool[C]) bySize() []sized[C] {
+	owners := map[string]int64{}
+	all := make([]sized[C], 0, len(p.users))
+	for c, u := range p.users {
+		s := sized[C]{catalog: c, turn: u.turn}
+		for _, id := range u.lists {
+			l := p.held[id]
+			s.part += l.bytes / int64(l.refs)
+		}
+		owners[p.owner(c)] += s.part
+		all = append(all, s)
+	}
+	for i := range all {
+		all[i].owner = owners[p.owner(all[i].catalog)]
+	}
+	slices.SortFunc(all, func(a, b sized[C]) int {
+		return cmp.Or(cmp.Compare(b.owner, a.owner), cmp.Compare(b.part, a.part), cmp.Compare(a.turn, b.turn))
+	})
+	return all
 }
 
 // Bytes is the size of all lists that are held.
