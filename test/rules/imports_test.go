@@ -70,9 +70,10 @@ var rooms = map[string]rule{
 	"vault/sqlstore":  {ours: []string{"vault"}, theirs: []string{"github.com/jackc/pgx/v5", "modernc.org/sqlite"}},
 	"vault/vaulttest": {ours: []string{"vault"}, theirs: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 
-	"auth":          {ours: []string{"auth/loopback", "auth/oauth", "config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
+	"auth":          {ours: []string{"auth/grants", "auth/loopback", "auth/oauth", "config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
 	"auth/bulk":     {ours: []string{"auth", "auth/oauth", "config", "vault"}},
 	"auth/forward":  {ours: []string{"auth", "auth/bulk", "auth/oauth", "vault"}},
+	"auth/grants":   {ours: []string{"auth/oauth", "config", "vault"}, theirs: []string{"golang.org/x/sync"}},
 	"auth/loopback": {ours: []string{"auth/oauth"}},
 	"auth/oauth":    {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
 
