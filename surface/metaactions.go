@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/suggest"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface/internal/naming"
@@ -155,7 +156,7 @@ func noServer(snap *snapshot, name string, h *hints) string {
 
 func noTool(snap *snapshot, src *source, tool string) string {
 	names := snap.toolNames[src.label]
-	if near := nearest(tool, names); len(near) > 0 {
+	if near := suggest.Similar(tool, names); len(near) > 0 {
 		return fmt.Sprintf("%s has no tool named %q; did you mean %s? Use action list_tools with server %q for all names.", src.label, tool, strings.Join(near, " or "), src.label)
 	}
 	for _, h := range snap.index().Search(tool, 3) {
