@@ -34,6 +34,7 @@ var everywhere = rule{
 var rooms = map[string]rule{
 	"event":              {},
 	"internal/address":   {},
+	"internal/argument":  {},
 	"internal/ending":    {},
 	"internal/jsonx":     {theirs: []string{"github.com/go-json-experiment/json/jsontext"}},
 	"internal/limit":     {},
@@ -88,6 +89,7 @@ var rooms = map[string]rule{
 
 	"surface":                 {ours: []string{"policy", "surface/search"}},
 	"surface/internal/naming": {},
+	"surface/internal/result": {},
 	"surface/search":          {},
 
 	"gateway":                    {ours: []string{"gateway/authn", "policy", "surface"}},
@@ -101,7 +103,7 @@ var rooms = map[string]rule{
 	"gateway/internal/stream":    {ours: []string{"gateway/internal/lifetime"}},
 	"gateway/internal/suspend":   {ours: []string{"gateway/internal/lifetime", "gateway/internal/stream"}},
 
-	"console": {ours: []string{"auth", "auth/bulk", "host", "internal/status", "policy", "policy/budget", "surface", "surface/search"}},
+	"console": {ours: []string{"auth", "auth/bulk", "host", "internal/argument", "internal/status", "policy", "policy/budget", "surface", "surface/search"}},
 
 	"internal/advice":     {ours: []string{"config", "host", "policy", "policy/pins"}},
 	"internal/catalog":    {ours: []string{"host", "vault"}},
@@ -185,8 +187,8 @@ var rooms = map[string]rule{
 	},
 	"cli/run": {
 		ours: []string{
-			"cli/cmdutil", "config", "control", "host", "internal/advice", "internal/app",
-			"internal/servercard", "internal/status", "surface", "surface/search", "upstream",
+			"cli/cmdutil", "config", "control", "host", "internal/advice", "internal/app", "internal/argument",
+			"internal/servercard", "internal/status", "surface/search", "upstream",
 		},
 		theirs: []string{
 			"github.com/spf13/cobra",
