@@ -23,6 +23,7 @@ type Engine struct {
 	callbacks *callbackListener // where browsers come back to
 	completer *completer        // callbacks
 	devices   *deviceLogins     // logins with a device code
+	logouts   *logouts
 }
 
 // New returns an engine that keeps everything in store, which stays the caller's.
@@ -44,6 +45,7 @@ func New(store vault.Store, options *Options) *Engine {
 		slots: make(chan struct{}, limit.CallbackRequests),
 	}
 	e.devices = &deviceLogins{Env: v, clients: e.clients, pendings: e.pendings, completer: e.completer}
+	e.logouts = &logouts{Env: v, grants: e.grants, clients: e.clients}
 	server := &e.callbacks.server
 	server.Receive = func(w http.ResponseWriter, r *http.Request) { e.completer.serve(w, r, "") }
 	server.Spawn, server.OnOpen, server.Linger = v.Spawn, e.callbacks.closeWhenIdle, listenerLinger

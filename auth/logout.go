@@ -37,34 +37,42 @@ func (e *Engine) Logout(ctx context.Context, a Account) (*Logout, error) {
 		// Under the lease, so that no renewal brings the login back.
 		err := e.grants.LockRefresh(ctx, a, func(ctx context.Context) error {
 			var err error
-			out, err = e.logout(ctx, a)
+			out, err = e.logouts.logout(ctx, a)
 			return err
 		})
 		return out, err
 	})
 }
 
-func (e *Engine) logout(ctx context.Context, a Account) (*Logout, error) {
+// logouts ends logins.
+type logouts struct {
+	*grants.Env
+
+	grants  *grants.Manager
+	clients *registrar
+}
+
+func (lo *logouts) logout(ctx context.Context, a Account) (*Logout, error) {
 	out := &Logout{}
-	g, err := e.grants.Grants.Load(ctx, a)
+	g, err := lo.grants.Grants.Load(ctx, a)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, err
 	}
 	if g != nil && g.RevocationEndpoint != "" && g.Ended == nil {
-		w := e.env.Client(g.Bounds)
+		w := lo.Client(g.Bounds)
 		defer w.Close()
 		out.Revoked, err = w.Revoke(ctx, g.RevocationEndpoint, g.Client, g.Access, g.Refresh)
 		if err != nil {
 			out.Problems = append(out.Problems, fmt.Errorf("revoke the login at %s: %w", oauth.HostOf(g.RevocationEndpoint), err))
 		}
 	}
-	if err := e.grants.Remove(ctx, a, g); err != nil {
+	if err := lo.grants.Remove(ctx, a, g); err != nil {
 		return nil, err
 	}
 	if g == nil {
 		return out, nil
 	}
-	if err := e.clients.removeUnused(ctx, g, out); err != nil {
+	if err := lo.clients.removeUnused(ctx, g, out); err != nil {
 		out.Problems = append(out.Problems, err)
 	}
 	return out, nil

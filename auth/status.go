@@ -54,7 +54,7 @@ func (e *Engine) Status(ctx context.Context, a Account) (Status, error) {
 	if err != nil {
 		return Status{Account: a}, err
 	}
-	s := e.describe(ctx, a, g)
+	s := describe(ctx, e.grants, a, g)
 	waiting, err := e.Pendings(ctx, a.Principal)
 	if err != nil {
 		return s, err
@@ -75,14 +75,15 @@ func (s *Status) addPending(waiting []Pending) {
 	}
 }
 
-func (e *Engine) describe(ctx context.Context, a Account, g *grants.Grant) Status {
+// describe says where a login stands by its grant, which may be nil.
+func describe(ctx context.Context, m *grants.Manager, a Account, g *grants.Grant) Status {
 	s := Status{Account: a, State: StateNone}
 	if g != nil {
 		s.State, s.Issuer, s.Flow, s.ServerURL, s.Scopes = StateOK, g.Issuer, g.Flow, g.ServerURL, g.Scopes
 		s.ClientID, s.Client, s.Obtained, s.Expires = g.Client.ID, g.Client.Source, g.Obtained, g.Expires
 		s.CanRefresh, s.Generation = g.Renewable(), g.Generation
 	}
-	health := e.grants.Health(ctx, a, g)
+	health := m.Health(ctx, a, g)
 	s.Trouble = health.Trouble
 	if health.NeedsLogin != "" {
 		s.State, s.Reason, s.Command = StateNeedsLogin, health.NeedsLogin, a.LoginCommand()
@@ -118,7 +119,7 @@ func (e *Engine) Accounts(ctx context.Context, principal string) ([]Status, erro
 			continue
 		}
 		a := ParseAccount(rec.Principal, rec.Name)
-		s := e.describe(ctx, a, g)
+		s := describe(ctx, e.grants, a, g)
 		s.addPending(waiting)
 		seen[a] = true
 		out = append(out, s)

@@ -74,7 +74,7 @@ var rooms = map[string]rule{
 	"auth":          {ours: []string{"auth/grants", "auth/loopback", "auth/oauth", "config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
 	"auth/bulk":     {ours: []string{"auth", "auth/oauth", "config", "vault"}},
 	"auth/forward":  {ours: []string{"auth", "auth/bulk", "auth/oauth", "vault"}},
-	"auth/grants":   {ours: []string{"auth/oauth", "config", "vault"}, theirs: []string{"golang.org/x/sync"}},
+	"auth/grants":   {ours: []string{"auth/oauth", "config", "vault"}},
 	"auth/loopback": {ours: []string{"auth/oauth"}},
 	"auth/oauth":    {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
 
