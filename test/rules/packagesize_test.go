@@ -21,7 +21,6 @@ var moreMethods = map[string]int{
 	"auth/bulk.Driver":     48,
 	"config.decoder":       39,
 	"config/clients.entry": 33,
-	"config/edit.Document": 36,
 	"console.Console":      41,
 	"gateway.Gateway":      77,
 	"host.Host":            49,
