@@ -20,7 +20,6 @@ const (
 var moreMethods = map[string]int{
 	"auth/bulk.Driver":     48,
 	"config.decoder":       39,
-	"config/clients.entry": 33,
 	"console.Console":      41,
 	"gateway.Gateway":      77,
 	"host.Host":            49,
