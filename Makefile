@@ -42,7 +42,7 @@ proof: export USHER_PROOF = 1
 proof: setup ## the long forms of the tests
 	scripts/postgres.sh run go test -race -shuffle=on -timeout 60m -count=1 -skip '^TestReplicasAddNoCost$$' $(PKGS)
 	scripts/postgres.sh run go test -run '^TestReplicasAddNoCost$$' -timeout 30m -count=1 -v ./test/replicas # alone: it measures
-	USHER_SIM_RUNS=1000000 go test -run '^TestSimulation$$' -timeout 60m -count=1 -v ./auth
+	USHER_SIM_RUNS=1000000 go test -run '^TestSimulation$$' -timeout 60m -count=1 -v ./auth/grants
 	@scripts/postgres.sh run go run ./test/conformance -all -doc docs/conformance.md
 
 conformance: setup ## the official MCP conformance suite against usher

@@ -18,7 +18,7 @@ import (
 // principals together have too many, the new login is refused with [ErrTooMany]: one
 // principal cannot get there alone, and drops nothing of another.
 func (pl *pendingLogins) admit(ctx context.Context, p *pending) error {
-	recs, err := pl.store.List(ctx, vault.KindPending, vault.Local)
+	recs, err := pl.Store.List(ctx, vault.KindPending, vault.Local)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil // writing it down says what is wrong with the store
 	}
@@ -28,11 +28,11 @@ func (pl *pendingLogins) admit(ctx context.Context, p *pending) error {
 		old, err := decodePending(rec)
 		switch {
 		case err == nil && !time.Now().Before(old.Expires):
-			_ = pl.store.Delete(ctx, rec.Key, rec.Version) // a later one will do as well
+			_ = pl.Store.Delete(ctx, rec.Key, rec.Version) // a later one will do as well
 			continue
 		case err == nil && old.account() == p.account():
 			account = append(account, old)
-		case err == nil && old.account().principal() == p.account().principal():
+		case err == nil && old.account().Normal().Principal == p.account().Normal().Principal:
 			principal = append(principal, old)
 		}
 		total++
@@ -61,7 +61,7 @@ func (pl *pendingLogins) dropOldest(ctx context.Context, logins []*pending, keep
 // admit makes room for one more client registration: the oldest that no
 // login needs go. A server may name another authorization server each time.
 func (rg *registrar) admit(ctx context.Context) error {
-	count, err := rg.store.Versions(ctx, vault.KindClient, vault.Local)
+	count, err := rg.Store.Versions(ctx, vault.KindClient, vault.Local)
 	if err != nil || len(count) < limit.Registrations {
 		return nil // keeping the new one says what is wrong with the store
 	}
@@ -75,7 +75,7 @@ func (rg *registrar) admit(ctx context.Context) error {
 		if left < limit.Registrations {
 			break
 		}
-		if !used[clientUse{r.Issuer, r.Client.ID}] && rg.store.Delete(ctx, registrationKey(r.Issuer, r.Group), r.version) == nil {
+		if !used[clientUse{r.Issuer, r.Client.ID}] && rg.Store.Delete(ctx, registrationKey(r.Issuer, r.Group), r.version) == nil {
 			left--
 		}
 	}

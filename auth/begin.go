@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
@@ -48,21 +49,21 @@ type preparedLogin struct {
 	to     oauth.Redirect
 	client oauth.Credentials
 	scopes []string
-	step   *stepUp // a step-up that this login answers; nil: none
-	had    int64   // version of the grant there is; 0: none
+	step   *grants.StepUp // a step-up that this login answers; nil: none
+	had    int64          // version of the grant there is; 0: none
 }
 
 // preparer does what the beginnings of all logins have in common.
 type preparer struct {
-	*env
+	*grants.Env
 
-	grants *grantStore
-	steps  *stepUps
+	grants *grants.Store
+	steps  *grants.StepUps
 }
 
 // prepare discovers, chooses scopes and finds a client. The caller closes web.
 func (pr *preparer) prepare(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (b *preparedLogin, err error) {
-	b = &preparedLogin{a: a, srv: srv, web: pr.client(pr.boundsOf(ctx, srv))}
+	b = &preparedLogin{a: a, srv: srv, web: pr.Client(pr.BoundsOf(ctx, srv))}
 	if options != nil {
 		b.opt = *options
 	}
@@ -74,11 +75,11 @@ func (pr *preparer) prepare(ctx context.Context, a Account, srv config.Server, o
 	if b.p, err = b.web.Discover(ctx, srv, b.opt.Challenge); err != nil {
 		return nil, err
 	}
-	if b.step, err = pr.steps.load(ctx, a); err != nil {
+	if b.step, err = pr.steps.Load(ctx, a); err != nil {
 		return nil, err
 	}
-	if g, err := pr.grants.load(ctx, a); err == nil && g != nil {
-		b.had = g.version
+	if g, err := pr.grants.Load(ctx, a); err == nil && g != nil {
+		b.had = g.Version
 	}
 	b.scopes, _ = oauth.ChooseScopes(oauth.SettingsOf(srv), b.p)
 	b.scopes = oauth.UnionScopes(b.scopes, b.opt.Scopes)
@@ -98,21 +99,21 @@ const beginLease = 10 * time.Second
 // account. A caller that joins a pending login, or begins one if there is none, does
 // both inside f.
 func (e *Engine) Alone(ctx context.Context, a Account, f func(context.Context) error) error {
-	name := "begin/" + a.normal().key(vault.KindGrant).String()
-	return vault.Hold(ctx, e.store, name, beginLease, func(ctx context.Context, _ vault.Lease) error { return f(ctx) })
+	name := "begin/" + a.Normal().Key(vault.KindGrant).String()
+	return vault.Hold(ctx, e.env.Store, name, beginLease, func(ctx context.Context, _ vault.Lease) error { return f(ctx) })
 }
 
 // Begin starts a login through a browser page and returns at once. What comes back
 // from the page goes to [Engine.Complete], in this process or another one.
 func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (*Pending, error) {
-	a = a.normal()
+	a = a.Normal()
 	b, err := e.preparer.prepare(ctx, a, srv, options)
 	if err != nil {
 		return nil, err
 	}
 	defer b.web.Close()
 	if b.p.Metadata.AuthorizationEndpoint == "" && b.p.Metadata.DeviceEndpoint != "" {
-		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server has a device endpoint only; run `%s --device`", a, ErrNoFlow, a.command())
+		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server has a device endpoint only; run `%s --device`", a, ErrNoFlow, a.LoginCommand())
 	}
 	if b.p.Metadata.AuthorizationEndpoint == "" {
 		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server names no authorization endpoint", a, ErrNoFlow)
@@ -132,7 +133,7 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 	if err != nil {
 		return nil, fmt.Errorf("log in to %s: %w", a, err)
 	}
-	if err := e.steps.count(ctx, a, b.step); err != nil {
+	if err := e.grants.Steps.Count(ctx, a, b.step); err != nil {
 		return nil, err
 	}
 	if err := e.pendings.admit(ctx, p); err != nil {
@@ -173,7 +174,7 @@ func (b *preparedLogin) authorizeRequest() oauth.AuthorizeRequest {
 func (b *preparedLogin) record(flow Flow) *pending {
 	now := time.Now()
 	return &pending{
-		Principal: b.a.principal(), Server: b.a.Server, Label: b.a.Label, ServerURL: b.srv.URL, Flow: flow,
+		Principal: b.a.Normal().Principal, Server: b.a.Server, Label: b.a.Label, ServerURL: b.srv.URL, Flow: flow,
 		State: oauth.NewStoredSecret(newState()), RedirectURI: b.to.URI, Requested: b.scopes, Resource: b.p.Resource, Audience: b.p.Audience,
 		Issuer: b.p.Issuer, IssParameter: b.p.Metadata.IssParameter, TokenEndpoint: b.p.Metadata.TokenEndpoint,
 		RevocationEndpoint: b.p.Metadata.RevocationEndpoint, Client: b.client, Bind: b.p.Binding(), Group: b.to.Group(),

@@ -62,7 +62,7 @@ func (e *Engine) Browser(ctx context.Context, i Interactive, a Account, srv conf
 		began(p)
 	}
 	if err := i.Show(ctx, p); err != nil {
-		e.log.Warn("the login page could not be opened; open it by hand", "account", a.String(), "error", err)
+		e.env.Log.Warn("the login page could not be opened; open it by hand", "account", a.String(), "error", err)
 	}
 	return e.Wait(ctx, p.State)
 }

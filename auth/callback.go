@@ -42,7 +42,7 @@ func (co *completer) serve(w http.ResponseWriter, r *http.Request, principal str
 	outcome := CallbackOutcome(err)
 	loopback.WriteOutcome(w, outcome)
 	if outcome == loopback.Retry {
-		co.log.Warn("a login could not be finished", "error", err)
+		co.Log.Warn("a login could not be finished", "error", err)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestNoSecretIsSpoken(t *testing.T) {
 			Switches: []string{"echo-request"}, Assertions: []string{"assertion.of.workload"},
 			Clients: []fake.AuthClient{{ID: "robot", Secret: "s3cret-of-client"}, {ID: "public"}},
 		}, nil)
-		w.e.log = log
+		w.e.env.Log = log
 		p, err := w.e.Begin(t.Context(), w.a, w.srv, nil)
 		out.add(err)
 		if err != nil {

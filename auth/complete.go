@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
-	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -35,15 +36,15 @@ type Login struct {
 	Generation int64
 }
 
-func (g *grant) login(a Account) *Login {
+func loginOf(a Account, g *grants.Grant) *Login {
 	lacks := oauth.MissingScopes(g.Requested, g.Scopes)
-	if g.renewable() {
+	if g.Renewable() {
 		// Providers list it seldom, but this is what it was asked for.
 		lacks = slices.DeleteFunc(lacks, func(s string) bool { return s == "offline_access" })
 	}
 	return &Login{
 		Account: a, Issuer: g.Issuer, Flow: g.Flow, Scopes: g.Scopes, Missing: lacks,
-		Expires: g.Expires, CanRefresh: g.renewable(), Generation: g.Generation,
+		Expires: g.Expires, CanRefresh: g.Renewable(), Generation: g.Generation,
 	}
 }
 
@@ -85,17 +86,15 @@ func (p *pending) atEndpoint(iss string) bool {
 // awaits reports whether an answer in a browser can end the login, and whether the
 // principal that brings it may do so.
 func (p *pending) awaits(cb Callback) bool {
-	return p.Flow == FlowCode && (cb.Principal == "" || cb.Principal == p.account().principal())
+	return p.Flow == FlowCode && (cb.Principal == "" || cb.Principal == p.account().Normal().Principal)
 }
 
 // completer finishes logins with what came back from their pages.
 type completer struct {
-	*env
+	*grants.Env
 
-	grants   *grantStore
-	steps    *stepUps
+	grants   *grants.Manager
 	clients  *registrar
-	failures *failureLog
 	pendings *pendingLogins
 	slots    chan struct{} // full while as many callbacks as allowed are being processed
 }
@@ -118,18 +117,18 @@ func (co *completer) complete(ctx context.Context, cb Callback) (*Login, error) 
 		return nil, ErrUnknownState
 	}
 	if err := p.checkIssuer(cb); err != nil {
-		co.loginFailed(p.account(), err)
+		logFailure(co.Log, p.account(), err)
 		return nil, fmt.Errorf("login to %s: %w; nothing was sent", p.account(), err)
 	}
 	if cb.Code.IsZero() && cb.Error == "" {
 		return nil, fmt.Errorf("%w: it has neither a code nor an error", ErrBadPaste)
 	}
-	return detached(ctx, co.env, completeLimit, func(ctx context.Context) (*Login, error) { return co.claim(ctx, cb) })
+	return grants.Detached(ctx, co.Env, completeLimit, func(ctx context.Context) (*Login, error) { return co.claim(ctx, cb) })
 }
 
 // claim makes sure that nobody else finishes the login, and finishes it.
 func (co *completer) claim(ctx context.Context, cb Callback) (*Login, error) {
-	lease, err := co.store.Lease(ctx, "login/"+stateName(cb.State), claimLife)
+	lease, err := co.Store.Lease(ctx, "login/"+stateName(cb.State), claimLife)
 	if errors.Is(err, vault.ErrHeld) {
 		return nil, ErrBeingCompleted
 	}
@@ -137,14 +136,14 @@ func (co *completer) claim(ctx context.Context, cb Callback) (*Login, error) {
 		return nil, fmt.Errorf("claim the login: %w", err)
 	}
 	// A release that fails gives the claim back when it runs out.
-	defer func() { _ = co.store.Release(ctx, lease) }()
+	defer func() { _ = co.Store.Release(ctx, lease) }()
 	p, err := co.pendings.find(ctx, cb.State)
 	if err != nil {
 		return nil, err
 	}
 	login, err := co.finish(ctx, p, cb)
 	if err != nil {
-		co.loginFailed(p.account(), err)
+		logFailure(co.Log, p.account(), err)
 	}
 	if err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrDenied) {
 		return nil, err // the login stays as it was
@@ -163,7 +162,7 @@ func (co *completer) finish(ctx context.Context, p *pending, cb Callback) (*Logi
 	if cb.Error != "" {
 		return nil, co.denied(ctx, p, cb)
 	}
-	if err := co.store.Ready(ctx, grantRoom); err != nil {
+	if err := co.Store.Ready(ctx, grants.Room); err != nil {
 		return nil, &UnavailableError{Account: a, Reason: "the login cannot be stored", Err: err}
 	}
 	key, err := oauth.LoadDPoPKey(p.DPoP.Secret)
@@ -177,7 +176,7 @@ func (co *completer) finish(ctx context.Context, p *pending, cb Callback) (*Logi
 	if p.Resource != "" {
 		form.Set("resource", p.Resource)
 	}
-	w := co.client(p.Bounds)
+	w := co.Client(p.Bounds)
 	defer w.Close()
 	answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: p.TokenEndpoint, Form: form, Credentials: p.Client, DPoP: key})
 	if err != nil {
@@ -192,64 +191,25 @@ func (co *completer) finish(ctx context.Context, p *pending, cb Callback) (*Logi
 // storeGrant makes the answer durable before anybody uses it.
 func (co *completer) storeGrant(ctx context.Context, p *pending, answer *oauth.TokenResponse) (*Login, error) {
 	a := p.account()
-	g := &grant{
+	g := &grants.Grant{
 		Flow: p.Flow, ServerURL: p.ServerURL, Issuer: p.Issuer, TokenEndpoint: p.TokenEndpoint, RevocationEndpoint: p.RevocationEndpoint,
 		Client: p.Client, Bind: p.Bind, Group: p.Group, Bounds: p.Bounds, Resource: p.Resource, Audience: p.Audience,
 		Requested: p.Requested, DPoP: p.DPoP,
 	}
-	if err := bound(g, answer); err != nil {
+	if err := g.CheckBinding(answer); err != nil {
 		return nil, fmt.Errorf("login to %s: %w", a, err)
 	}
-	g.take(answer)
-	if err := co.persist(ctx, func(ctx context.Context) error { return co.grants.storeLogin(ctx, a, g) }); err != nil {
+	g.Take(answer)
+	if err := co.grants.StoreLogin(ctx, a, g); err != nil {
 		return nil, err
 	}
-	co.steps.close(ctx, a)
-	co.verdicts.clear(a)
-	co.failures.clear(ctx, a)
-	co.tell(a, event.GrantStored, g.Expires, "")
-	return g.login(a), nil
-}
-
-// bound refuses tokens that anybody could use where bound ones were asked for.
-func bound(g *grant, answer *oauth.TokenResponse) error {
-	if !g.DPoP.IsZero() && answer.Type != "DPoP" {
-		return fmt.Errorf("%w: it issued a token that is not bound to our key; turn oauth.dpop off if it does not support DPoP", ErrRefused)
-	}
-	if g.DPoP.IsZero() && answer.Type != "Bearer" {
-		return fmt.Errorf("%w: it issued a token of a type that was not asked for", ErrRefused)
-	}
-	return nil
-}
-
-// persist tries hard to write something that cannot be had again. A store that does
-// not answer in time is one that cannot be reached.
-func (v *env) persist(ctx context.Context, write func(context.Context) error) error {
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		try, cancel := context.WithTimeout(ctx, tryLimit)
-		err := write(try)
-		if err != nil && try.Err() != nil {
-			err = fmt.Errorf("%w: %w", vault.ErrUnavailable, err)
-		}
-		cancel()
-		if err == nil || !errors.Is(err, vault.ErrUnavailable) || ctx.Err() != nil {
-			return err
-		}
-		v.log.Warn("a login cannot be stored yet", "error", err)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return err
-		}
-	}
+	return loginOf(a, g), nil
 }
 
 // denied turns the server's refusal into an error, and learns from it.
 func (co *completer) denied(ctx context.Context, p *pending, cb Callback) error {
 	a := p.account()
-	d := &DeniedError{Account: a, Code: "an error", Words: oauth.CleanDescription(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.command())}
+	d := &DeniedError{Account: a, Code: "an error", Words: oauth.CleanDescription(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.LoginCommand())}
 	if oauth.ValidErrorCode(cb.Error) {
 		d.Code = cb.Error
 	}
@@ -279,4 +239,17 @@ func withTargetHint(err error, a Account, resource string) error {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, targetHint(a, resource))
+}
+
+// loggedReason is how much of a reason is logged: some of it may come from a server.
+const loggedReason = 300
+
+// logFailure logs why a login did not end well. There is one line for each pending
+// login, or for each answer that came from the wrong server.
+func logFailure(log *slog.Logger, a Account, err error) {
+	what := "the login failed"
+	if errors.Is(err, ErrDenied) {
+		what = "the login was denied"
+	}
+	log.Warn(what, append(a.LogAttrs(), "reason", oauth.Clean(err.Error(), loggedReason))...)
 }

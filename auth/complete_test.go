@@ -170,7 +170,7 @@ func TestStrangeCallbacks(t *testing.T) {
 func TestDeniedEndsTheLogin(t *testing.T) {
 	w := newWorld(t, &fake.AuthOptions{Switches: []string{"deny=access_denied", "deny-words=the <b>owner</b> said\x1b[31m no"}}, nil)
 	var log bytes.Buffer
-	w.e.log = slog.New(slog.NewTextHandler(&log, nil))
+	w.e.env.Log = slog.New(slog.NewTextHandler(&log, nil))
 	w.a.Label = "work"
 	p, err := w.e.Begin(t.Context(), w.a, w.srv, nil)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
@@ -49,7 +50,7 @@ func (b *activePolls) remove(a Account, p *poll) {
 
 // deviceLogins logs in with a code on another screen.
 type deviceLogins struct {
-	*env
+	*grants.Env
 
 	clients   *registrar
 	pendings  *pendingLogins
@@ -61,7 +62,7 @@ type deviceLogins struct {
 // with [Engine.PollDevice], in this process or another one. A login of the same
 // account that was begun earlier ends.
 func (e *Engine) BeginDevice(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (*Pending, error) {
-	a = a.normal()
+	a = a.Normal()
 	b, err := e.preparer.prepare(ctx, a, srv, options)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (e *Engine) BeginDevice(ctx context.Context, a Account, srv config.Server, 
 	if err != nil {
 		return nil, fmt.Errorf("log in to %s with a device code: %w", a, withTargetHint(err, a, b.p.Resource))
 	}
-	if err := e.steps.count(ctx, a, b.step); err != nil {
+	if err := e.grants.Steps.Count(ctx, a, b.step); err != nil {
 		return nil, err
 	}
 	e.pendings.dropDevices(ctx, a)
@@ -116,11 +117,11 @@ func (dl *deviceLogins) request(ctx context.Context, b *preparedLogin, fresh boo
 
 // dropDevices forgets older device logins of an account.
 func (pl *pendingLogins) dropDevices(ctx context.Context, a Account) {
-	recs, _ := pl.store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
+	recs, _ := pl.Store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
 	for _, rec := range recs {
 		var p pending
 		if json.Unmarshal(rec.Data, &p) == nil && p.Flow == FlowDevice && p.account() == a {
-			_ = pl.store.Delete(ctx, rec.Key, rec.Version)
+			_ = pl.Store.Delete(ctx, rec.Key, rec.Version)
 		}
 	}
 }
@@ -139,13 +140,13 @@ func (e *Engine) PollDevice(ctx context.Context, state string) (*Login, error) {
 	a := p.account()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(e.life, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(e.env.Life, func() { cancel(ErrClosed) })
 	defer stop()
 	me := &poll{stop: cancel}
 	e.devices.polls.replace(a, me)
 	defer e.devices.polls.remove(a, me)
 	var login *Login
-	err = vault.Hold(ctx, e.store, "device/"+stateName(state), deviceLease, func(ctx context.Context, _ vault.Lease) error {
+	err = vault.Hold(ctx, e.env.Store, "device/"+stateName(state), deviceLease, func(ctx context.Context, _ vault.Lease) error {
 		login, err = e.devices.pollUntil(ctx, p)
 		return err
 	})
@@ -153,7 +154,7 @@ func (e *Engine) PollDevice(ctx context.Context, state string) (*Login, error) {
 		return nil, fmt.Errorf("login to %s: %w", a, context.Cause(ctx))
 	}
 	if err != nil {
-		e.loginFailed(a, err)
+		logFailure(e.env.Log, a, err)
 	}
 	return login, err
 }
@@ -161,7 +162,7 @@ func (e *Engine) PollDevice(ctx context.Context, state string) (*Login, error) {
 // pollUntil polls until there is a result.
 func (dl *deviceLogins) pollUntil(ctx context.Context, p *pending) (*Login, error) {
 	a, interval := p.account(), p.Device.Interval
-	w := dl.client(p.Bounds)
+	w := dl.Client(p.Bounds)
 	defer w.Close()
 	for {
 		timer := time.NewTimer(interval)
@@ -173,7 +174,7 @@ func (dl *deviceLogins) pollUntil(ctx context.Context, p *pending) (*Login, erro
 		}
 		if !time.Now().Before(p.Expires) {
 			dl.pendings.drop(ctx, p)
-			return nil, fmt.Errorf("login to %s: %w; run `%s --device` for a new code", a, ErrExpired, a.command())
+			return nil, fmt.Errorf("login to %s: %w; run `%s --device` for a new code", a, ErrExpired, a.LoginCommand())
 		}
 		if _, err := dl.pendings.find(ctx, p.State.Reveal()); errors.Is(err, ErrUnknownState) {
 			return nil, fmt.Errorf("login to %s: %w", a, ErrReplaced)
@@ -190,7 +191,7 @@ func (dl *deviceLogins) pollUntil(ctx context.Context, p *pending) (*Login, erro
 			if errors.As(err, &te) && te.RetryAfter > interval {
 				interval = min(te.RetryAfter, time.Minute)
 			}
-			dl.log.Info("the authorization server does not answer; asking again", "account", a.String(), "error", err)
+			dl.Log.Info("the authorization server does not answer; asking again", "account", a.String(), "error", err)
 		default:
 			dl.pendings.drop(ctx, p)
 			return nil, pollError(a, err)
@@ -200,7 +201,7 @@ func (dl *deviceLogins) pollUntil(ctx context.Context, p *pending) (*Login, erro
 
 // pollOnce asks once. A yes is stored even if the caller has gone.
 func (dl *deviceLogins) pollOnce(ctx context.Context, w *oauth.Client, p *pending) (*Login, error) {
-	if err := dl.store.Ready(ctx, grantRoom); err != nil {
+	if err := dl.Store.Ready(ctx, grants.Room); err != nil {
 		return nil, &UnavailableError{Account: p.account(), Reason: "the login cannot be stored", Err: err}
 	}
 	key, err := oauth.LoadDPoPKey(p.DPoP.Secret)
@@ -211,7 +212,7 @@ func (dl *deviceLogins) pollOnce(ctx context.Context, w *oauth.Client, p *pendin
 	if p.Resource != "" {
 		form.Set("resource", p.Resource)
 	}
-	return detached(ctx, dl.env, completeLimit, func(ctx context.Context) (*Login, error) {
+	return grants.Detached(ctx, dl.Env, completeLimit, func(ctx context.Context) (*Login, error) {
 		answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: p.TokenEndpoint, Form: form, Credentials: p.Client, DPoP: key})
 		if err != nil {
 			return nil, err
@@ -229,9 +230,9 @@ func (dl *deviceLogins) pollOnce(ctx context.Context, w *oauth.Client, p *pendin
 func pollError(a Account, err error) error {
 	switch {
 	case oauth.RefusedWith(err, "access_denied"):
-		return &DeniedError{Account: a, Code: "access_denied", Hint: fmt.Sprintf("run `%s --device` to try again", a.command())}
+		return &DeniedError{Account: a, Code: "access_denied", Hint: fmt.Sprintf("run `%s --device` to try again", a.LoginCommand())}
 	case oauth.RefusedWith(err, "expired_token"):
-		return fmt.Errorf("login to %s: %w; run `%s --device` for a new code", a, ErrExpired, a.command())
+		return fmt.Errorf("login to %s: %w; run `%s --device` for a new code", a, ErrExpired, a.LoginCommand())
 	}
 	return fmt.Errorf("login to %s with a device code: %w", a, err)
 }

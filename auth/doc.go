@@ -12,8 +12,7 @@
 // Guarantees:
 //
 //   - A refresh token is sent by one process at a time, under a lease, and its successor
-//     is stored before it is used (refresh.go, sending.go). Simulations and tests that
-//     suspend processes prove it.
+//     is stored before it is used (package grants).
 //   - A code is exchanged once, by whichever process that shares the store gets the
 //     callback first, and only for a pending login of the same principal.
 //   - Tokens go only to the resource they were issued for.
@@ -22,12 +21,12 @@
 //   - Tokens, codes, verifiers and client secrets are vault.Secret; no error or log line
 //     holds one, nor any body that an authorization server sent.
 //
-// The engine delegates to one type per concern, which share an env: grantStore
-// (grant.go, versions.go), refresher (refresh.go), failureLog, sendLog, stepUps,
-// registrar, refusals, pendingLogins, completer, deviceLogins and callbackListener.
+// The engine delegates to one type per concern: registrar, preparer, pendingLogins,
+// completer, deviceLogins and callbackListener for getting a grant, and grants.Manager
+// for using and refreshing it. They share a grants.Env.
 //
-// OAuth requests are in auth/oauth, the callback listener is in auth/loopback, many
-// logins at once in auth/bulk, callback forwarding in auth/forward. The package does not
-// own MCP connections (upstream), where grants are kept (vault), or what a user sees
-// (cli, console).
+// Grants are in auth/grants, OAuth requests in auth/oauth, the callback listener in
+// auth/loopback, many logins at once in auth/bulk, callback forwarding in auth/forward.
+// The package does not own MCP connections (upstream), where grants are kept (vault), or
+// what a user sees (cli, console).
 package auth

@@ -2,105 +2,94 @@ package auth
 
 import (
 	"context"
-	"crypto/tls"
-	"log/slog"
 	"net/http"
 
+	"github.com/usher-mcp/usher/auth/grants"
+	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
-	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
 )
 
-// Options steer an Engine. The zero value works.
-type Options struct {
-	// ClientName is the name a provider shows on its consent page. Default "usher".
-	ClientName string
-	// Events hears of grants that were stored, refreshed, lost or removed.
-	Events *event.Bus[event.Event]
-	// Log hears warnings. Default: discard.
-	Log *slog.Logger
-	// TLS is used for all requests to authorization servers. Default: the system's.
-	TLS *tls.Config
-	// DiscoveryHosts are globs over the hosts that logins may reach, beside those that
-	// the definition of a server names. Nil, or an empty list: all that are public.
-	DiscoveryHosts func() []string
-	// PublicOnly reports whether logins to a server must not reach private addresses,
-	// whatever its definition says. Nil: none is restricted in this way.
-	PublicOnly func(context.Context, config.Server) bool
-	// RoundTripper carries the engine's own requests in place of the network, for
-	// tests and for programs with a network of their own. The guard against
-	// private addresses is then theirs. Default: the guarded network.
-	RoundTripper http.RoundTripper
-}
-
 // Engine logs accounts in and keeps them logged in. All methods may be called from any
 // goroutine. Several engines, in several processes, may share one store.
 type Engine struct {
-	*env
+	env *grants.Env
 
-	grants    *grantStore       // stored logins
-	steps     *stepUps          // what servers want beyond what they were given
+	grants    *grants.Manager   // stored logins
 	clients   *registrar        // client registrations
-	failures  *failureLog       // failed refreshes
-	sends     *sendLog          // refresh tokens that are being sent
 	preparer  *preparer         // discovery and scopes of a login
-	refresher *refresher        // new tokens for a stored login
-	refusals  *refusals         // requests that a server refused
 	pendings  *pendingLogins    // logins that wait for a user
 	callbacks *callbackListener // where browsers come back to
 	completer *completer        // callbacks
 	devices   *deviceLogins     // logins with a device code
-	statuses  *statuses
 	logouts   *logouts
 }
 
 // New returns an engine that keeps everything in store, which stays the caller's.
 func New(store vault.Store, options *Options) *Engine {
-	v := newEnv(store, options)
-	e := &Engine{env: v, steps: &stepUps{env: v}}
-	e.grants = &grantStore{env: v}
-	e.clients = &registrar{env: v, grants: e.grants}
-	e.failures = &failureLog{env: v, clients: e.clients}
-	e.sends = &sendLog{env: v, self: thisSender, stateOf: probeSender}
-	e.preparer = &preparer{env: v, grants: e.grants, steps: e.steps}
-	e.refresher = &refresher{env: v, grants: e.grants, failures: e.failures, sends: e.sends, preparer: e.preparer}
-	e.refusals = &refusals{env: v, grants: e.grants, steps: e.steps, refresher: e.refresher}
-	e.pendings = &pendingLogins{env: v, grants: e.grants}
-	e.callbacks = &callbackListener{env: v, pendings: e.pendings, look: listenerLook}
+	v := grants.NewEnv(store, options)
+	e := &Engine{env: v}
+	e.grants = grants.New(v, grants.Hooks{
+		Obtain: func(ctx context.Context, a Account, srv config.Server, c *Challenge) (*grants.Grant, *oauth.TokenResponse, error) {
+			return e.preparer.obtain(ctx, a, srv, c)
+		},
+		ForgetClient: func(ctx context.Context, a Account) { e.clients.forgetOf(ctx, a) },
+	})
+	e.clients = &registrar{Env: v, grants: e.grants.Grants}
+	e.preparer = &preparer{Env: v, grants: e.grants.Grants, steps: e.grants.Steps}
+	e.pendings = &pendingLogins{Env: v, grants: e.grants.Grants}
+	e.callbacks = &callbackListener{Env: v, pendings: e.pendings, look: listenerLook}
 	e.completer = &completer{
-		env: v, grants: e.grants, steps: e.steps, clients: e.clients, failures: e.failures, pendings: e.pendings,
+		Env: v, grants: e.grants, clients: e.clients, pendings: e.pendings,
 		slots: make(chan struct{}, limit.CallbackRequests),
 	}
-	e.devices = &deviceLogins{env: v, clients: e.clients, pendings: e.pendings, completer: e.completer}
-	e.statuses = &statuses{env: v, failures: e.failures, steps: e.steps}
-	e.logouts = &logouts{env: v, grants: e.grants, clients: e.clients}
+	e.devices = &deviceLogins{Env: v, clients: e.clients, pendings: e.pendings, completer: e.completer}
+	e.logouts = &logouts{Env: v, grants: e.grants, clients: e.clients}
 	server := &e.callbacks.server
 	server.Receive = func(w http.ResponseWriter, r *http.Request) { e.completer.serve(w, r, "") }
-	server.Spawn, server.OnOpen, server.Linger = v.spawn, e.callbacks.closeWhenIdle, listenerLinger
+	server.Spawn, server.OnOpen, server.Linger = v.Spawn, e.callbacks.closeWhenIdle, listenerLinger
 	return e
 }
 
 // Close ends waiting, polling and listening, and waits for requests to
 // authorization servers that are in flight: an answer may be a new refresh token.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
-	e.stop()
+	e.env.ShutDown()
 	e.callbacks.server.Close()
-	e.work.Wait()
+	e.env.Wait()
 	return nil
 }
 
-// attrs name the account in a log line.
-func (a Account) attrs() []any {
-	out := []any{"server", a.Server}
-	if a.Label != "" {
-		out = append(out, "account", a.Label)
-	}
-	if a.principal() != vault.Local {
-		out = append(out, "principal", a.principal())
-	}
-	return out
+// Authorize puts the account's credential on a request to the server, refreshing it
+// first when it is due. It does nothing when there is no login: the server may not
+// want one, and says so if it does. It also leaves a configured Authorization header
+// alone. When only a user can help, the error is a [*NeedsLoginError].
+//
+// srv is the server's definition with its placeholders filled in.
+func (e *Engine) Authorize(ctx context.Context, a Account, srv *config.Server, req *http.Request) error {
+	return e.grants.Authorize(ctx, a, srv, req)
 }
+
+// Refused takes in that the server refused a request. Nil means that one more try is
+// worth it: there are newer tokens, or there is one to be had without a user.
+// Otherwise the error says what is needed: [*NeedsLoginError], [*UnavailableError]
+// when trying later is right, or [ErrStepUp] when asking for more permission has
+// been tried often enough.
+func (e *Engine) Refused(ctx context.Context, a Account, srv config.Server, c Challenge) error {
+	return e.grants.Refused(ctx, a, srv, c)
+}
+
+// Transport watches the requests that [Engine.Authorize] put credentials on, so that
+// a refusal is attributed to the token it met and not to a newer one, and so that DPoP
+// nonces are learned. It changes nothing. Base carries the requests; nil means
+// http.DefaultTransport. Without it [Engine.Refused] goes by what it can guess.
+func (e *Engine) Transport(base http.RoundTripper) http.RoundTripper { return e.grants.Transport(base) }
+
+// Has names the login that an account has: the number is another one after every login
+// and every refresh, and 0 when there is none that could be used. Calling it before a
+// request saves that request the read.
+func (e *Engine) Has(ctx context.Context, a Account) int64 { return e.grants.Has(ctx, a) }
+
+// Stats returns the counts so far.
+func (e *Engine) Stats() Stats { return e.grants.Stats() }

@@ -3,15 +3,13 @@ package auth
 import (
 	"errors"
 	"fmt"
-	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
 )
 
 // Errors that callers branch on.
 var (
-	// ErrNeedsLogin: a person has to log in, see [NeedsLoginError].
-	ErrNeedsLogin = errors.New("login required")
 	// ErrUnknownState: no login waits for this answer. It may be finished, too
 	// old, or somebody else's.
 	ErrUnknownState = errors.New("no login waits for this answer")
@@ -26,13 +24,54 @@ var (
 	ErrExpired = errors.New("the login was not finished in time")
 	// ErrReplaced: a newer login of the same account took this one's place.
 	ErrReplaced = errors.New("a newer login of this account took its place")
-	// ErrStepUp: the server keeps asking for more permission than it is given.
-	ErrStepUp = errors.New("the server keeps asking for more permission")
 	// ErrNoFlow: this flow is not possible here.
 	ErrNoFlow = errors.New("this way to log in is not possible here")
-	// ErrClosed: the engine was closed.
-	ErrClosed = errors.New("the login engine is closed")
 )
+
+// What the methods of [Engine] take and return of package grants.
+type (
+	// Account is what owns a grant: one identity of one principal at one server.
+	Account = grants.Account
+	// Options configure an [Engine]. The zero value works.
+	Options = grants.Options
+	// Flow is a way to log in.
+	Flow = grants.Flow
+	// Stats counts what an [Engine] did for logins since it was made.
+	Stats = grants.Stats
+	// NeedsLoginError says why a user has to log in and with which command. It is
+	// [ErrNeedsLogin].
+	NeedsLoginError = grants.NeedsLoginError
+	// UnavailableError says that a login could not be refreshed for a reason that will
+	// pass. Nothing is lost. It is [ErrUnavailable].
+	UnavailableError = grants.UnavailableError
+)
+
+// The flows. The first is used with a browser on this machine, by paste-back and
+// by a hosted callback: they differ only in how the answer comes back.
+const (
+	FlowCode              = grants.FlowCode
+	FlowDevice            = grants.FlowDevice
+	FlowClientCredentials = grants.FlowClientCredentials
+	FlowJWTBearer         = grants.FlowJWTBearer
+	FlowEnterprise        = grants.FlowEnterprise
+)
+
+// Errors of package grants that the methods of [Engine] return.
+var (
+	// ErrNeedsLogin: a user has to log in, see [NeedsLoginError].
+	ErrNeedsLogin = grants.ErrNeedsLogin
+	// ErrStepUp: the server keeps asking for more permission than it is given.
+	ErrStepUp = grants.ErrStepUp
+	// ErrClosed: the engine was closed.
+	ErrClosed = grants.ErrClosed
+)
+
+// ParseAccount splits `server` or `server@label` without a check: for names that usher
+// wrote itself. What a user writes is read with config.ParseAccount.
+func ParseAccount(principal, text string) Account { return grants.ParseAccount(principal, text) }
+
+// NeedsPerson reports whether err is one that only a user can do something about.
+func NeedsPerson(err error) bool { return grants.NeedsPerson(err) }
 
 // What the methods of [Engine] take and return of package oauth.
 type (
@@ -71,51 +110,6 @@ const (
 	// SourceDynamic: registered at the authorization server by this program.
 	SourceDynamic = oauth.SourceDynamic
 )
-
-// NeedsLoginError says why a person has to log in and with which command. It is
-// [ErrNeedsLogin].
-type NeedsLoginError struct {
-	Account Account
-	// Reason is for people, without secrets.
-	Reason string
-	// Command is the next step, such as "usher login linear@work".
-	Command string
-	// Scopes is what the next login will ask for when the server wants more
-	// permission; nil otherwise.
-	Scopes []string
-}
-
-func (e *NeedsLoginError) Error() string {
-	return fmt.Sprintf("%s: %v: %s; run `%s`", e.Account, ErrNeedsLogin, e.Reason, e.Command)
-}
-
-// Is makes errors.Is(err, ErrNeedsLogin) hold.
-func (e *NeedsLoginError) Is(target error) bool { return target == ErrNeedsLogin }
-
-func needsLogin(a Account, format string, args ...any) *NeedsLoginError {
-	return &NeedsLoginError{Account: a, Reason: fmt.Sprintf(format, args...), Command: a.command()}
-}
-
-// UnavailableError says that a login could not be renewed for a reason that will
-// pass. Nothing is lost. It is [ErrUnavailable].
-type UnavailableError struct {
-	Account Account
-	Reason  string
-	// RetryAfter is how long nothing will be tried.
-	RetryAfter time.Duration
-	Err        error // the cause, if there is one beyond Reason
-}
-
-func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("renew the login of %s: %v: %s (the login is kept; next try in %v)",
-		e.Account, oauth.ErrUnavailable, e.Reason, e.RetryAfter.Round(time.Second))
-}
-
-// Is makes errors.Is(err, ErrUnavailable) hold.
-func (e *UnavailableError) Is(target error) bool { return target == oauth.ErrUnavailable }
-
-// Unwrap returns the cause.
-func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // DeniedError carries the provider's words from a callback whose origin was
 // verified. It is [ErrDenied]. The words are foreign: a caller that shows them

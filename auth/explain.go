@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/loopback"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
@@ -42,7 +43,7 @@ type Explanation struct {
 // Explain finds out what a login to the server would do. What it found before it
 // failed is returned beside the error.
 func (e *Engine) Explain(ctx context.Context, a Account, srv config.Server, options *LoginOptions) (*Explanation, error) {
-	a = a.normal()
+	a = a.Normal()
 	x := &Explanation{Account: a, ServerURL: srv.URL, Endpoints: map[string]string{}}
 	b, err := e.preparer.prepare(ctx, a, srv, options)
 	if err != nil {
@@ -101,7 +102,7 @@ func (rg *registrar) explain(ctx context.Context, b *preparedLogin, x *Explanati
 }
 
 func (x *Explanation) explainFlows(b *preparedLogin, srv config.Server) {
-	if m := machineFlow(srv); m != "" {
+	if m := grants.MachineFlow(srv); m != "" {
 		x.Flows = []Flow{m}
 		x.Token = []string{"grant_type", "scope", "resource"}
 		return

@@ -65,7 +65,7 @@ func TestVerdictIsOfOneLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.login()
-	w.e.grants.cache.put(w.a.normal(), w.grant()) // as it is noticed within a second
+	w.e.grants.Grants.Remember(w.a.Normal(), w.grant()) // as it is noticed within a second
 	w.mustCall()
 }
 
@@ -157,7 +157,7 @@ func TestStoreGoesWhileWaiting(t *testing.T) {
 func TestLifeByTheWall(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.login()
-	g, err := w.e.grants.current(t.Context(), w.a.normal())
+	g, err := w.e.grants.Grants.Current(t.Context(), w.a.Normal())
 	if err != nil || g.Expires != g.Expires.Round(0) || g.Obtained != g.Obtained.Round(0) {
 		t.Errorf("obtained %v, expires %v, %v", g.Obtained, g.Expires, err)
 	}
@@ -175,12 +175,12 @@ func TestBackoffOfAWrongClock(t *testing.T) {
 			t.Fatal("the call worked")
 		}
 		w.as.Clear("token-status")
-		ahead := attempts{Failures: 1, Reason: "the certificate is not valid yet", NotBefore: time.Now().Add(400 * 24 * time.Hour)}
+		ahead := map[string]any{"failures": 1, "reason": "the certificate is not valid yet", "not_before": time.Now().Add(400 * 24 * time.Hour)}
 		data, err := json.Marshal(ahead)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := vault.Update(t.Context(), w.store, attemptsKey(w.a), func([]byte) ([]byte, error) { return data, nil }); err != nil {
+		if _, err := vault.Update(t.Context(), w.store, w.failuresKey(), func([]byte) ([]byte, error) { return data, nil }); err != nil {
 			t.Fatal(err)
 		}
 		w.mustCall()

@@ -13,9 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
@@ -28,6 +30,17 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+// Times and counts of package grants that these tests rely on.
+const (
+	softWait     = 2 * time.Second
+	storeWait    = time.Second
+	refreshLease = 6 * time.Second
+	renewLimit   = 2 * time.Minute
+	maxBackoff   = 5 * time.Minute
+	verdictLife  = 5 * time.Minute
+	maxStepUps   = 2
+)
 
 // wires is a network in memory: handlers by host. It works inside a bubble.
 type wires struct {
@@ -221,28 +234,35 @@ func (w *world) mustCall() {
 func (w *world) tokens(grant string) int { return len(w.as.Requests(fake.EventToken, grant)) }
 
 // grant reads the stored grant.
-func (w *world) grant() *grant {
+func (w *world) grant() *grants.Grant {
 	w.t.Helper()
-	g, err := w.e.grants.load(w.t.Context(), w.a)
+	g, err := w.e.grants.Grants.Load(w.t.Context(), w.a)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return g
 }
 
+// failuresKey is the key of the record of failed refreshes.
+func (w *world) failuresKey() vault.Key {
+	k := w.a.Key(vault.KindStep)
+	k.Name = "renew " + k.Name
+	return k
+}
+
 // edit changes the stored grant, as time or another process would.
-func (w *world) edit(change func(*grant)) {
+func (w *world) edit(change func(*grants.Grant)) {
 	w.t.Helper()
 	g := w.grant()
 	change(g)
-	data, err := g.encode()
+	data, err := g.Encode()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.store.Put(w.t.Context(), w.a.key(vault.KindGrant), data, g.version); err != nil {
+	if _, err := w.store.Put(w.t.Context(), w.a.Key(vault.KindGrant), data, g.Version); err != nil {
 		w.t.Fatal(err)
 	}
-	w.e.grants.cache.put(w.a.normal(), g)
+	w.e.grants.Grants.Remember(w.a.Normal(), g)
 }
 
 func mustURL(t *testing.T, raw string) *url.URL {

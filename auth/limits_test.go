@@ -181,16 +181,16 @@ func TestRegistrationsAreBounded(t *testing.T) {
 func TestStepUpsAreBounded(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	for i := range 2 * limit.StepUps {
-		s, err := w.e.steps.load(t.Context(), w.a)
+		s, err := w.e.grants.Steps.Load(t.Context(), w.a)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Open, s.Operation = true, fmt.Sprint("op", i)
-		if err := w.e.steps.count(t.Context(), w.a, s); err != nil {
+		if err := w.e.grants.Steps.Count(t.Context(), w.a, s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := w.e.steps.load(t.Context(), w.a)
+	s, err := w.e.grants.Steps.Load(t.Context(), w.a)
 	if err != nil || len(s.Tries) != limit.StepUps || s.Tries[fmt.Sprint("op", 2*limit.StepUps-1)].Count != 1 {
 		t.Errorf("%d operations are remembered, %v", len(s.Tries), err)
 	}

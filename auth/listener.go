@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/loopback"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
@@ -19,7 +20,7 @@ func memoryKey() vault.Key { return vault.LocalKey("listener", "loopback") }
 
 // callbackListener is where browsers come back to on this machine.
 type callbackListener struct {
-	*env
+	*grants.Env
 
 	pendings *pendingLogins
 	server   loopback.Server
@@ -30,7 +31,7 @@ type callbackListener struct {
 // any port is as good.
 func (cl *callbackListener) identity(ctx context.Context) loopback.Identity {
 	var m loopback.Identity
-	rec, err := vault.Update(ctx, cl.store, memoryKey(), func(old []byte) ([]byte, error) {
+	rec, err := vault.Update(ctx, cl.Store, memoryKey(), func(old []byte) ([]byte, error) {
 		m = loopback.Identity{}
 		_ = json.Unmarshal(old, &m) // nonsense is replaced
 		if m.ID != "" && m.Port != 0 {
@@ -91,10 +92,10 @@ func (cl *callbackListener) closeWhenIdle() {
 	for {
 		select {
 		case <-look.C:
-		case <-cl.life.Done():
+		case <-cl.Life.Done():
 			return
 		}
-		if cl.closeIdle(cl.life, time.Now()) {
+		if cl.closeIdle(cl.Life, time.Now()) {
 			return
 		}
 	}
@@ -109,7 +110,7 @@ func (cl *callbackListener) closeIdle(ctx context.Context, now time.Time) bool {
 // anyWaitsAt reports whether a login of any process that shares the store may be
 // answered on one of these ports. A store that cannot be read may hold one.
 func (pl *pendingLogins) anyWaitsAt(ctx context.Context, ports map[string]bool) bool {
-	recs, err := pl.store.List(ctx, vault.KindPending, vault.Local)
+	recs, err := pl.Store.List(ctx, vault.KindPending, vault.Local)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return true
 	}

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
-	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/vault"
 )
 
@@ -21,13 +22,8 @@ type Logout struct {
 	Problems []error
 }
 
-// logouts ends logins.
-type logouts struct {
-	*env
-
-	grants  *grantStore
-	clients *registrar
-}
+// logoutLimit is how long a logout may take, with requests to the authorization server.
+const logoutLimit = 2 * time.Minute
 
 // Logout ends an account's login: it revokes the tokens where the server offers that
 // (RFC 7009), deletes the grant, and deletes the client registration, here and at
@@ -35,11 +31,11 @@ type logouts struct {
 // that the login of a server that is gone can be ended too. Without a login it does
 // nothing.
 func (e *Engine) Logout(ctx context.Context, a Account) (*Logout, error) {
-	a = a.normal()
-	return detached(ctx, e.env, renewLimit, func(ctx context.Context) (*Logout, error) {
+	a = a.Normal()
+	return grants.Detached(ctx, e.env, logoutLimit, func(ctx context.Context) (*Logout, error) {
 		var out *Logout
 		// Under the lease, so that no renewal brings the login back.
-		err := vault.Hold(ctx, e.store, "refresh/"+a.key(vault.KindGrant).String(), refreshLease, func(ctx context.Context, _ vault.Lease) error {
+		err := e.grants.LockRefresh(ctx, a, func(ctx context.Context) error {
 			var err error
 			out, err = e.logouts.logout(ctx, a)
 			return err
@@ -48,49 +44,42 @@ func (e *Engine) Logout(ctx context.Context, a Account) (*Logout, error) {
 	})
 }
 
+// logouts ends logins.
+type logouts struct {
+	*grants.Env
+
+	grants  *grants.Manager
+	clients *registrar
+}
+
 func (lo *logouts) logout(ctx context.Context, a Account) (*Logout, error) {
 	out := &Logout{}
-	g, err := lo.grants.load(ctx, a)
+	g, err := lo.grants.Grants.Load(ctx, a)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, err
 	}
 	if g != nil && g.RevocationEndpoint != "" && g.Ended == nil {
-		w := lo.client(g.Bounds)
+		w := lo.Client(g.Bounds)
 		defer w.Close()
 		out.Revoked, err = w.Revoke(ctx, g.RevocationEndpoint, g.Client, g.Access, g.Refresh)
 		if err != nil {
 			out.Problems = append(out.Problems, fmt.Errorf("revoke the login at %s: %w", oauth.HostOf(g.RevocationEndpoint), err))
 		}
 	}
-	_, err = lo.store.Take(ctx, a.key(vault.KindGrant))
-	if err != nil && !errors.Is(err, vault.ErrNotFound) && !errors.Is(err, vault.ErrCorrupt) {
-		return nil, fmt.Errorf("delete the login of %s: %w", a, err)
+	if err := lo.grants.Remove(ctx, a, g); err != nil {
+		return nil, err
 	}
-	lo.forget(ctx, a)
 	if g == nil {
 		return out, nil
 	}
-	lo.tell(a, event.GrantRemoved, g.Expires, "")
 	if err := lo.clients.removeUnused(ctx, g, out); err != nil {
 		out.Problems = append(out.Problems, err)
 	}
 	return out, nil
 }
 
-// forget drops what is remembered of an account beside its grant.
-func (lo *logouts) forget(ctx context.Context, a Account) {
-	lo.grants.cache.put(a, nil)
-	lo.verdicts.clear(a)
-	if u, _ := lo.grants.unsaved.get(a); u != nil {
-		lo.grants.unsaved.remove(a, u)
-	}
-	for _, key := range []vault.Key{stepKey(a), attemptsKey(a), sendingKey(a)} {
-		_, _ = lo.store.Take(ctx, key) // harmless if it stays
-	}
-}
-
 // removeUnused deletes the registration a grant was made with if it was the last.
-func (rg *registrar) removeUnused(ctx context.Context, g *grant, out *Logout) error {
+func (rg *registrar) removeUnused(ctx context.Context, g *grants.Grant, out *Logout) error {
 	if g.Client.Source != oauth.SourceDynamic {
 		return nil
 	}
@@ -105,7 +94,7 @@ func (rg *registrar) removeUnused(ctx context.Context, g *grant, out *Logout) er
 	if err != nil || r == nil || r.Client.ID != g.Client.ID {
 		return err
 	}
-	if err := rg.store.Delete(ctx, registrationKey(g.Bind, g.Group), r.version); err != nil {
+	if err := rg.Store.Delete(ctx, registrationKey(g.Bind, g.Group), r.version); err != nil {
 		return fmt.Errorf("delete the client registration: %w", err)
 	}
 	out.ClientRemoved = true
@@ -114,7 +103,7 @@ func (rg *registrar) removeUnused(ctx context.Context, g *grant, out *Logout) er
 
 // deregister deletes a registration at its server, where that is offered.
 func (rg *registrar) deregister(ctx context.Context, r *registration) error {
-	w := rg.client(r.Bounds)
+	w := rg.Client(r.Bounds)
 	defer w.Close()
 	return w.Deregister(ctx, &r.Registration)
 }
@@ -125,16 +114,16 @@ type clientUse struct{ bind, id string }
 // inUse lists the clients that grants and pending logins need.
 func (rg *registrar) inUse(ctx context.Context) (map[clientUse]bool, error) {
 	used := map[clientUse]bool{}
-	grants, err := rg.store.List(ctx, vault.KindGrant, "")
+	stored, err := rg.Store.List(ctx, vault.KindGrant, "")
 	if err != nil {
 		return nil, fmt.Errorf("look which clients are in use: %w", err)
 	}
-	for _, rec := range grants {
-		if g, err := decodeGrant(rec); err == nil {
+	for _, rec := range stored {
+		if g, err := grants.Decode(rec); err == nil {
 			used[clientUse{g.Bind, g.Client.ID}] = true
 		}
 	}
-	waiting, err := rg.store.List(ctx, vault.KindPending, vault.Local)
+	waiting, err := rg.Store.List(ctx, vault.KindPending, vault.Local)
 	if err != nil {
 		return nil, fmt.Errorf("look which clients are in use: %w", err)
 	}

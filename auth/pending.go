@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/vault"
@@ -19,19 +20,6 @@ import (
 
 // pendingLife is how long a person has to consent.
 const pendingLife = 10 * time.Minute
-
-// Flow is a way to log in.
-type Flow string
-
-// The flows. The first is used with a browser on this machine, by paste-back and
-// by a hosted callback: they differ only in how the answer comes back.
-const (
-	FlowCode              Flow = "authorization_code"
-	FlowDevice            Flow = "device_code"
-	FlowClientCredentials Flow = "client_credentials"
-	FlowJWTBearer         Flow = "jwt_bearer"
-	FlowEnterprise        Flow = "enterprise"
-)
 
 // Pending is a login that waits for a person. It holds no secret but the state, in
 // AuthorizeURL and State, which the person's browser sees too.
@@ -141,7 +129,7 @@ func (pl *pendingLogins) put(ctx context.Context, p *pending) error {
 	if len(data) > limit.PendingBytes {
 		return fmt.Errorf("log in to %s: %w: what its authorization server publishes does not fit into %d bytes", p.account(), ErrTooMany, limit.PendingBytes)
 	}
-	rec, err := pl.store.Put(ctx, pendingKey(p.State.Reveal()), data, p.version)
+	rec, err := pl.Store.Put(ctx, pendingKey(p.State.Reveal()), data, p.version)
 	if err != nil {
 		return fmt.Errorf("write down the login to %s: %w", p.account(), err)
 	}
@@ -151,9 +139,9 @@ func (pl *pendingLogins) put(ctx context.Context, p *pending) error {
 
 // pendingLogins keeps the logins that wait for a user.
 type pendingLogins struct {
-	*env
+	*grants.Env
 
-	grants  *grantStore
+	grants  *grants.Store
 	waiting outcomeLog
 }
 
@@ -169,7 +157,7 @@ func (pl *pendingLogins) findAllowed(ctx context.Context, state string, allowed 
 	if state == "" || len(state) > limit.LoginState {
 		return nil, ErrUnknownState
 	}
-	rec, err := pl.store.Get(ctx, pendingKey(state))
+	rec, err := pl.Store.Get(ctx, pendingKey(state))
 	if errors.Is(err, vault.ErrNotFound) {
 		return nil, ErrUnknownState
 	}
@@ -192,7 +180,7 @@ func (pl *pendingLogins) findAllowed(ctx context.Context, state string, allowed 
 
 // tooLate says that the time of a login is up.
 func (p *pending) tooLate() error {
-	return fmt.Errorf("login to %s: %w (%v); run `%s` again", p.account(), ErrExpired, p.Expires.Sub(p.Created), p.account().command())
+	return fmt.Errorf("login to %s: %w (%v); run `%s` again", p.account(), ErrExpired, p.Expires.Sub(p.Created), p.account().LoginCommand())
 }
 
 func decodePending(rec vault.Record) (*pending, error) {
@@ -205,8 +193,8 @@ func decodePending(rec vault.Record) (*pending, error) {
 
 // drop forgets a login. If that fails it runs out by itself.
 func (pl *pendingLogins) drop(ctx context.Context, p *pending) {
-	if err := pl.store.Delete(ctx, pendingKey(p.State.Reveal()), p.version); err != nil && !errors.Is(err, vault.ErrNotFound) {
-		pl.log.Warn("a finished login could not be removed and runs out by itself", "account", p.account().String(), "error", err)
+	if err := pl.Store.Delete(ctx, pendingKey(p.State.Reveal()), p.version); err != nil && !errors.Is(err, vault.ErrNotFound) {
+		pl.Log.Warn("a finished login could not be removed and runs out by itself", "account", p.account().String(), "error", err)
 	}
 }
 
@@ -214,7 +202,7 @@ func (pl *pendingLogins) drop(ctx context.Context, p *pending) {
 // than the one that is finished: a person who began twice is done, wherever it is that
 // somebody waits.
 func (pl *pendingLogins) dropCovered(ctx context.Context, by *pending) {
-	recs, _ := pl.store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
+	recs, _ := pl.Store.List(ctx, vault.KindPending, vault.Local) // they run out by themselves if this fails
 	for _, rec := range recs {
 		p, err := decodePending(rec)
 		if err == nil && p.Flow == FlowCode && p.account() == by.account() && len(oauth.MissingScopes(p.Requested, by.Requested)) == 0 {
@@ -226,14 +214,14 @@ func (pl *pendingLogins) dropCovered(ctx context.Context, by *pending) {
 // Pendings lists the logins of a principal (all when empty) that wait for a person,
 // oldest first as the store lists them.
 func (e *Engine) Pendings(ctx context.Context, principal string) ([]Pending, error) {
-	recs, err := e.store.List(ctx, vault.KindPending, vault.Local)
+	recs, err := e.env.Store.List(ctx, vault.KindPending, vault.Local)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, fmt.Errorf("list pending logins: %w", err)
 	}
 	var out []Pending
 	for _, rec := range recs {
 		p, err := decodePending(rec)
-		if err != nil || !time.Now().Before(p.Expires) || principal != "" && p.account().principal() != principal {
+		if err != nil || !time.Now().Before(p.Expires) || principal != "" && p.account().Normal().Principal != principal {
 			continue
 		}
 		out = append(out, *p.view())
@@ -243,7 +231,7 @@ func (e *Engine) Pendings(ctx context.Context, principal string) ([]Pending, err
 
 // Cancel forgets a login that waits; it is not an error if it is gone already.
 func (e *Engine) Cancel(ctx context.Context, state string) error {
-	_, err := e.store.Take(ctx, pendingKey(state))
+	_, err := e.env.Store.Take(ctx, pendingKey(state))
 	if errors.Is(err, vault.ErrNotFound) {
 		return nil
 	}
@@ -254,10 +242,10 @@ func (e *Engine) Cancel(ctx context.Context, state string) error {
 // sweep removes logins that ran out. It is house-keeping; a later one will
 // do as well.
 func (pl *pendingLogins) sweep(ctx context.Context) (removed int) {
-	recs, _ := pl.store.List(ctx, vault.KindPending, vault.Local)
+	recs, _ := pl.Store.List(ctx, vault.KindPending, vault.Local)
 	for _, rec := range recs {
 		p, err := decodePending(rec)
-		if err == nil && !time.Now().Before(p.Expires) && pl.store.Delete(ctx, rec.Key, rec.Version) == nil {
+		if err == nil && !time.Now().Before(p.Expires) && pl.Store.Delete(ctx, rec.Key, rec.Version) == nil {
 			removed++
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/test/need"
@@ -45,7 +46,7 @@ func runChild(string) int {
 		h := &halting{Store: store, until: at, in: in, times: map[string]int{}}
 		e = New(h, &Options{RoundTripper: &http.Transport{DialContext: h.dial}})
 	}
-	e.clock = clock.now
+	e.env.Clock = clock.now
 	tr := &http.Transport{}
 	c := &http.Client{Transport: e.Transport(tr)}
 	srv := config.Server{Name: "srv", URL: os.Getenv(childURL), OAuth: &config.OAuth{}}
@@ -174,7 +175,7 @@ func oneRefreshForMany(t *testing.T, path string, processes, rounds int) {
 	for round := range rounds {
 		as.Expire()
 		if round%2 == 0 {
-			w.edit(func(g *grant) { g.Expires = time.Now().Add(-time.Second) })
+			w.edit(func(g *grants.Grant) { g.Expires = time.Now().Add(-time.Second) })
 		}
 		var wg sync.WaitGroup
 		for i, c := range children {
@@ -207,7 +208,7 @@ func TestKilledWhileRefreshing(t *testing.T) {
 	w.login()
 	w.as.Expire()
 	// What a killed process leaves behind: a lease that nobody renews.
-	if _, err := w.store.Lease(t.Context(), "refresh/"+w.a.key(vault.KindGrant).String(), 300*time.Millisecond); err != nil {
+	if _, err := w.store.Lease(t.Context(), "refresh/"+w.a.Key(vault.KindGrant).String(), 300*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	w.mustCall()

@@ -24,11 +24,11 @@ func TestKilledBetweenCommitAndWrite(t *testing.T) {
 		w.as.Expire()
 		g := w.grant()
 		// What the dead process did and left behind.
-		if _, err := w.store.Lease(t.Context(), "refresh/"+w.a.key(vault.KindGrant).String(), refreshLease); err != nil {
+		if _, err := w.store.Lease(t.Context(), "refresh/"+w.a.Key(vault.KindGrant).String(), refreshLease); err != nil {
 			t.Fatal(err)
 		}
 		form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh.Reveal()}, "resource": {g.Resource}}
-		if _, err := w.e.client(oauth.Bounds{}).RequestToken(t.Context(), oauth.TokenRequest{Endpoint: g.TokenEndpoint, Form: form, Credentials: g.Client}); err != nil {
+		if _, err := w.e.env.Client(oauth.Bounds{}).RequestToken(t.Context(), oauth.TokenRequest{Endpoint: g.TokenEndpoint, Form: form, Credentials: g.Client}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustCall()

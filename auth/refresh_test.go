@@ -10,33 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/usher-mcp/usher/auth/oauth"
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/event"
 	"github.com/usher-mcp/usher/internal/fake"
 	"github.com/usher-mcp/usher/vault"
 )
-
-func TestDue(t *testing.T) {
-	start := time.Now()
-	e := New(vault.NewMemory(), nil)
-	defer func() { _ = e.Close() }()
-	for life, want := range map[time.Duration]time.Duration{
-		40 * time.Second: 30 * time.Second,
-		10 * time.Minute: 450 * time.Second,
-		20 * time.Minute: 15 * time.Minute,
-		time.Hour:        55 * time.Minute,
-		24 * time.Hour:   24*time.Hour - 5*time.Minute,
-	} {
-		g := &grant{Access: oauth.NewStoredSecret("x"), Obtained: start, Expires: start.Add(life)}
-		got := e.refresher.due(g).Sub(start)
-		if got < want || got > want+(life-want)/10 {
-			t.Errorf("a token of %v is due after %v, want %v and at most a tenth of the rest more", life, got, want)
-		}
-	}
-	if d := e.refresher.due(&grant{Obtained: start}); d.Before(start.Add(100 * 365 * 24 * time.Hour)) {
-		t.Errorf("a token of unknown life is due at %v", d)
-	}
-}
 
 // A request each minute of a day: the token is renewed once an hour, before its end,
 // and no request ever fails.
@@ -86,7 +64,7 @@ func TestOneRefreshForManyGoroutines(t *testing.T) {
 	for round := range rounds {
 		w.as.Expire()
 		if round%2 == 0 {
-			w.edit(func(g *grant) { g.Expires = time.Now().Add(-time.Second) })
+			w.edit(func(g *grants.Grant) { g.Expires = time.Now().Add(-time.Second) })
 		}
 		w.storm(16)
 		if n := w.tokens("refresh_token"); n != round+1 {
@@ -113,7 +91,7 @@ func TestOneRefreshForManyEngines(t *testing.T) {
 	for round := range rounds {
 		w.as.Expire()
 		if round%2 == 0 {
-			w.edit(func(g *grant) { g.Expires = time.Now().Add(-time.Second) })
+			w.edit(func(g *grants.Grant) { g.Expires = time.Now().Add(-time.Second) })
 		}
 		var wg sync.WaitGroup
 		for _, u := range users {
@@ -164,7 +142,7 @@ func TestLostAnswerWithoutGrace(t *testing.T) {
 	var bus event.Bus[event.Event]
 	sub := bus.Subscribe(0)
 	defer sub.Close()
-	w.e.opt.Events = &bus
+	w.e.env.Options.Events = &bus
 	w.login()
 	w.as.Expire()
 	w.as.Set("drop-after-commit;times=1;on=refresh_token")
@@ -239,8 +217,8 @@ func TestBackoff(t *testing.T) {
 		w.as.Clear("token-status")
 		time.Sleep(maxBackoff)
 		w.mustCall()
-		if got, err := w.e.failures.load(t.Context(), w.a); err != nil || got != (attempts{}) {
-			t.Errorf("failures are remembered after a success: %+v, %v", got, err)
+		if rec, err := w.store.Get(t.Context(), w.failuresKey()); !errors.Is(err, vault.ErrNotFound) {
+			t.Errorf("failures are remembered after a success: %s, %v", rec.Data, err)
 		}
 	})
 }

@@ -149,7 +149,8 @@ func TestBearerStaysHome(t *testing.T) {
 // Without the watching transport a refusal is judged by what is known.
 func TestRefusedUnwatched(t *testing.T) {
 	w := newWorld(t, nil, nil)
-	w.e.tokens.watching = false
+	w.e = New(w.store, &Options{RoundTripper: w.net})
+	defer func() { _ = w.e.Close() }()
 	plain := &http.Client{Transport: w.net}
 	w.login()
 	w.as.Expire()
@@ -264,7 +265,7 @@ func TestStatusClientsPrune(t *testing.T) {
 	if out, err := w.e.Prune(t.Context()); err != nil || out.Clients != 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if _, err := w.store.Take(t.Context(), w.a.key(vault.KindGrant)); err != nil {
+	if _, err := w.store.Take(t.Context(), w.a.Key(vault.KindGrant)); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := w.e.Prune(t.Context()); err != nil || out.Clients != 1 || len(out.Problems) != 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/vault"
@@ -21,14 +22,14 @@ type registration struct {
 }
 
 func registrationKey(bind, group string) vault.Key {
-	return vault.LocalKey(vault.KindClient, clip(group)+" "+clip(bind))
+	return vault.LocalKey(vault.KindClient, grants.RecordName(group)+" "+grants.RecordName(bind))
 }
 
 // registrar finds the OAuth client to log in as, registering one where that is needed.
 type registrar struct {
-	*env
+	*grants.Env
 
-	grants *grantStore
+	grants *grants.Store
 }
 
 // identify finds out as whom to log in, in the order: configured client, client
@@ -58,7 +59,7 @@ func (rg *registrar) identify(ctx context.Context, w *oauth.Client, p *oauth.Pro
 }
 
 func (rg *registrar) load(ctx context.Context, bind, group string) (*registration, error) {
-	rec, err := rg.store.Get(ctx, registrationKey(bind, group))
+	rec, err := rg.Store.Get(ctx, registrationKey(bind, group))
 	if errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrCorrupt) {
 		return nil, nil // a damaged one is replaced
 	}
@@ -81,7 +82,7 @@ const registerLease = 30 * time.Second
 func (rg *registrar) register(ctx context.Context, w *oauth.Client, p *oauth.Provider, to oauth.Redirect, before *registration) (*registration, error) {
 	key := registrationKey(p.Binding(), to.Group())
 	var out *registration
-	err := vault.Hold(ctx, rg.store, "register/"+key.Name, registerLease, func(ctx context.Context, l vault.Lease) error {
+	err := vault.Hold(ctx, rg.Store, "register/"+key.Name, registerLease, func(ctx context.Context, l vault.Lease) error {
 		now, err := rg.load(ctx, p.Binding(), to.Group())
 		if err != nil {
 			return err
@@ -95,7 +96,7 @@ func (rg *registrar) register(ctx context.Context, w *oauth.Client, p *oauth.Pro
 				return err
 			}
 		}
-		r, err := w.Register(ctx, p, to, rg.opt.ClientName)
+		r, err := w.Register(ctx, p, to, rg.Options.ClientName)
 		if err != nil {
 			return fmt.Errorf("register a client at %s: %w", oauth.HostOf(p.Metadata.RegistrationEndpoint), err)
 		}
@@ -107,7 +108,7 @@ func (rg *registrar) register(ctx context.Context, w *oauth.Client, p *oauth.Pro
 		if now != nil {
 			version = now.version
 		}
-		if _, err := rg.store.PutFenced(ctx, key, data, version, l); err != nil {
+		if _, err := rg.Store.PutFenced(ctx, key, data, version, l); err != nil {
 			return fmt.Errorf("keep the client registration: %w", err)
 		}
 		out = &registration{Registration: *r}
@@ -126,7 +127,15 @@ func (rg *registrar) forget(ctx context.Context, bind, group string, c oauth.Cre
 	if err != nil || r == nil || r.Client.ID != c.ID {
 		return
 	}
-	if err := rg.store.Delete(ctx, registrationKey(bind, group), r.version); err != nil {
-		rg.log.Warn("a client registration could not be removed", "issuer", oauth.Clean(bind, 200), "error", err)
+	if err := rg.Store.Delete(ctx, registrationKey(bind, group), r.version); err != nil {
+		rg.Log.Warn("a client registration could not be removed", "issuer", oauth.Clean(bind, 200), "error", err)
+	}
+}
+
+// forgetOf throws away the registration that an account's grant was made
+// with: its server no longer knows it.
+func (rg *registrar) forgetOf(ctx context.Context, a Account) {
+	if g, err := rg.grants.Load(ctx, a); err == nil && g != nil {
+		rg.forget(ctx, g.Bind, g.Group, g.Client)
 	}
 }

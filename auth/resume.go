@@ -17,7 +17,7 @@ const resumeLife = time.Minute
 // for at least the same scopes. It is nil if there is none. With options.Listen this
 // process takes the answer at the login's loopback address, if no other process does.
 func (e *Engine) Resume(ctx context.Context, a Account, srv config.Server, flow Flow, options *LoginOptions) (*Pending, error) {
-	a = a.normal()
+	a = a.Normal()
 	var opt LoginOptions
 	if options != nil {
 		opt = *options
@@ -45,9 +45,9 @@ func (e *Engine) Resume(ctx context.Context, a Account, srv config.Server, flow 
 // Command is what a person types to finish the login, from any terminal.
 func (p *Pending) Command() string {
 	if p.Device != nil {
-		return p.Account.command() + " --device"
+		return p.Account.LoginCommand() + " --device"
 	}
-	return p.Account.command() + " --paste"
+	return p.Account.LoginCommand() + " --paste"
 }
 
 // PruneRemoved forgets the logins of a principal that wait for a person and whose

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/vault"
 )
@@ -46,22 +47,14 @@ type Status struct {
 	Pending *Pending
 }
 
-// statuses describes stored logins.
-type statuses struct {
-	*env
-
-	failures *failureLog
-	steps    *stepUps
-}
-
 // Status says where the login of an account stands. It asks nobody but the store.
 func (e *Engine) Status(ctx context.Context, a Account) (Status, error) {
-	a = a.normal()
-	g, err := e.grants.current(ctx, a)
+	a = a.Normal()
+	g, err := e.grants.Grants.Current(ctx, a)
 	if err != nil {
 		return Status{Account: a}, err
 	}
-	s := e.statuses.describe(ctx, a, g)
+	s := describe(ctx, e.grants, a, g)
 	waiting, err := e.Pendings(ctx, a.Principal)
 	if err != nil {
 		return s, err
@@ -82,31 +75,18 @@ func (s *Status) addPending(waiting []Pending) {
 	}
 }
 
-func (st *statuses) describe(ctx context.Context, a Account, g *grant) Status {
+// describe says where a login stands by its grant, which may be nil.
+func describe(ctx context.Context, m *grants.Manager, a Account, g *grants.Grant) Status {
 	s := Status{Account: a, State: StateNone}
-	if g == nil {
-		if step, err := st.steps.load(ctx, a); err == nil && step.Open {
-			s.State, s.Reason, s.Command = StateNeedsLogin, "the server wants more permission", a.command()
-		}
-		return s
+	if g != nil {
+		s.State, s.Issuer, s.Flow, s.ServerURL, s.Scopes = StateOK, g.Issuer, g.Flow, g.ServerURL, g.Scopes
+		s.ClientID, s.Client, s.Obtained, s.Expires = g.Client.ID, g.Client.Source, g.Obtained, g.Expires
+		s.CanRefresh, s.Generation = g.Renewable(), g.Generation
 	}
-	s.State, s.Issuer, s.Flow, s.ServerURL, s.Scopes = StateOK, g.Issuer, g.Flow, g.ServerURL, g.Scopes
-	s.ClientID, s.Client, s.Obtained, s.Expires = g.Client.ID, g.Client.Source, g.Obtained, g.Expires
-	s.CanRefresh, s.Generation = g.renewable(), g.Generation
-	t, _ := st.failures.load(ctx, a) // what cannot be read cannot be shown
-	s.Trouble = t.Reason
-	needs := func(reason string) { s.State, s.Reason, s.Command = StateNeedsLogin, reason, a.command() }
-	switch step, err := st.steps.load(ctx, a); {
-	case g.Ended != nil:
-		needs(g.Ended.Reason)
-	case st.verdicts.standing(a, g.version) != "":
-		needs(st.verdicts.standing(a, g.version))
-	case t.Login:
-		needs(t.Reason)
-	case g.expired(time.Now()) && !g.renewable():
-		needs("the token has expired and there is no refresh token")
-	case err == nil && step.Open:
-		needs("the server wants more permission")
+	health := m.Health(ctx, a, g)
+	s.Trouble = health.Trouble
+	if health.NeedsLogin != "" {
+		s.State, s.Reason, s.Command = StateNeedsLogin, health.NeedsLogin, a.LoginCommand()
 	}
 	return s
 }
@@ -114,7 +94,7 @@ func (st *statuses) describe(ctx context.Context, a Account, g *grant) Status {
 // Wants returns the scopes that the next login of an account has to ask for because
 // its server wants more permission; nil when it does not.
 func (e *Engine) Wants(ctx context.Context, a Account) []string {
-	step, err := e.steps.load(ctx, a.normal())
+	step, err := e.grants.Steps.Load(ctx, a.Normal())
 	if err != nil || !step.Open {
 		return nil
 	}
@@ -125,7 +105,7 @@ func (e *Engine) Wants(ctx context.Context, a Account) []string {
 // waits, ordered as the store lists them. Records that cannot be read do not hide
 // the others: they come as an error beside the list.
 func (e *Engine) Accounts(ctx context.Context, principal string) ([]Status, error) {
-	recs, err := e.store.List(ctx, vault.KindGrant, principal)
+	recs, err := e.env.Store.List(ctx, vault.KindGrant, principal)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, fmt.Errorf("list logins: %w", err)
 	}
@@ -133,13 +113,13 @@ func (e *Engine) Accounts(ctx context.Context, principal string) ([]Status, erro
 	var out []Status
 	seen := map[Account]bool{}
 	for _, rec := range recs {
-		g, decodeErr := decodeGrant(rec)
+		g, decodeErr := grants.Decode(rec)
 		if decodeErr != nil {
 			err = errors.Join(err, decodeErr)
 			continue
 		}
 		a := ParseAccount(rec.Principal, rec.Name)
-		s := e.statuses.describe(ctx, a, g)
+		s := describe(ctx, e.grants, a, g)
 		s.addPending(waiting)
 		seen[a] = true
 		out = append(out, s)
@@ -179,7 +159,7 @@ func (e *Engine) Clients(ctx context.Context) ([]ClientInfo, error) {
 }
 
 func (rg *registrar) list(ctx context.Context) ([]registration, map[clientUse]bool, error) {
-	recs, err := rg.store.List(ctx, vault.KindClient, vault.Local)
+	recs, err := rg.Store.List(ctx, vault.KindClient, vault.Local)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, nil, fmt.Errorf("list client registrations: %w", err)
 	}
@@ -218,7 +198,7 @@ func (e *Engine) Prune(ctx context.Context) (Pruned, error) {
 		if used[clientUse{r.Issuer, r.Client.ID}] {
 			continue
 		}
-		if err := e.store.Delete(ctx, registrationKey(r.Issuer, r.Group), r.version); err != nil {
+		if err := e.env.Store.Delete(ctx, registrationKey(r.Issuer, r.Group), r.version); err != nil {
 			out.Problems = append(out.Problems, err)
 			continue
 		}

@@ -76,7 +76,7 @@ func suspended(t *testing.T, w *world, c *childProcess) string {
 	if err := c.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if g, err := w.e.grants.load(t.Context(), w.a); err != nil || g == nil || g.Ended != nil {
+	if g, err := w.e.grants.Grants.Load(t.Context(), w.a); err != nil || g == nil || g.Ended != nil {
 		t.Errorf("suspended at %q: the login is lost: %v", at, err)
 	}
 	return at
@@ -141,7 +141,7 @@ func TestClockStepsWhileRefreshing(t *testing.T) {
 func waiting(t *testing.T, w *world) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	l, err := vault.Acquire(ctx, w.store, "refresh/"+w.a.key(vault.KindGrant).String(), refreshLease)
+	l, err := vault.Acquire(ctx, w.store, "refresh/"+w.a.Key(vault.KindGrant).String(), refreshLease)
 	if err == nil {
 		t.Errorf("the lease of a process that refreshes was given to another one: %+v", l)
 	}
@@ -179,7 +179,7 @@ func TestKilledWhileTheClockIsAhead(t *testing.T) {
 	if took := time.Since(start); took > 3*refreshLease {
 		t.Errorf("blocked for %v", took)
 	}
-	if _, err := w.store.Get(t.Context(), w.a.key(vault.KindGrant)); err != nil {
+	if _, err := w.store.Get(t.Context(), w.a.Key(vault.KindGrant)); err != nil {
 		t.Error(err)
 	}
 }

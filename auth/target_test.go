@@ -3,6 +3,7 @@ package auth
 import (
 	"testing"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/auth/oauth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/fake"
@@ -37,7 +38,7 @@ func TestInvalidTargetNeverDowngrades(t *testing.T) {
 // What older versions remembered for a whole issuer is ignored.
 func TestRememberedDowngradeIsIgnored(t *testing.T) {
 	w := newWorld(t, nil, nil)
-	for _, name := range []string{"omit-resource https://" + asHost, "omit-resource " + clip("https://"+asHost)} {
+	for _, name := range []string{"omit-resource https://" + asHost, "omit-resource " + grants.RecordName("https://"+asHost)} {
 		_, _ = w.store.Put(t.Context(), vault.LocalKey(vault.KindStep, name), []byte("{}"), 0)
 	}
 	w.login()
@@ -51,7 +52,7 @@ func TestRememberedDowngradeIsIgnored(t *testing.T) {
 func TestUnrestrictedGrantIsNotUsed(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.login()
-	w.edit(func(g *grant) { g.Resource = "" })
+	w.edit(func(g *grants.Grant) { g.Resource = "" })
 	wantErr(t, w.call(t.Context()), ErrNeedsLogin, "not restricted to this server")
 	w.srv.OAuth.Resource = oauth.ResourceOmit
 	w.mustCall()
@@ -64,7 +65,7 @@ func TestUnrestrictedMachineGrantIsRenewed(t *testing.T) {
 	if _, err := w.e.Machine(t.Context(), w.a, w.srv, nil); err != nil {
 		t.Fatal(err)
 	}
-	w.edit(func(g *grant) { g.Resource = "" })
+	w.edit(func(g *grants.Grant) { g.Resource = "" })
 	w.mustCall()
 	if g := w.grant(); g.Resource != mcpURL {
 		t.Errorf("the grant is for %q", g.Resource)

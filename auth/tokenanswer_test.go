@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/usher-mcp/usher/auth/grants"
 	"github.com/usher-mcp/usher/internal/limit"
 )
 
@@ -107,7 +108,7 @@ func TestOddTokenAnswers(t *testing.T) {
 			w := newWorld(t, nil, nil)
 			w.login()
 			before := w.grant()
-			w.edit(func(g *grant) { g.Expires = time.Now().Add(-time.Second) })
+			w.edit(func(g *grants.Grant) { g.Expires = time.Now().Add(-time.Second) })
 			asked := 0
 			w.as.Intercept("token", func(rw http.ResponseWriter, r *http.Request, _ http.Handler) {
 				asked++
@@ -149,7 +150,7 @@ func TestOddTokenAnswers(t *testing.T) {
 func TestRotatedTokenOutOfABadAnswer(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.login()
-	w.edit(func(g *grant) { g.Expires = time.Now().Add(-time.Second) })
+	w.edit(func(g *grants.Grant) { g.Expires = time.Now().Add(-time.Second) })
 	w.as.Intercept("token", func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		rw.Header().Set("Content-Type", "application/json")
 		_, _ = rw.Write([]byte(`{"refresh_token":"rt-new"}`))

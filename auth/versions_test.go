@@ -71,26 +71,6 @@ func TestOneLookForAll(t *testing.T) {
 	})
 }
 
-// Of what was read in the meantime the newest stays.
-func TestConfirmKeepsTheNewer(t *testing.T) {
-	var c grantCache
-	a := Account{Server: "srv"}
-	old, fresh := &grant{version: 1}, &grant{version: 2}
-	c.put(a, old)
-	at := time.Now()
-	c.put(a, fresh)
-	if got := c.confirm(a, old, at); got != fresh {
-		t.Errorf("confirm gave version %d, want the newer one", got.version)
-	}
-	later := time.Now().Add(time.Second)
-	if got := c.confirm(a, fresh, later); got != fresh {
-		t.Errorf("confirm gave version %d", got.version)
-	}
-	if got, _ := c.get(a); got.g != fresh || !got.at.Equal(later) {
-		t.Errorf("confirmed at %s, want %s", got.at, later)
-	}
-}
-
 // A store that hangs holds up nobody whose login is known, however many ask.
 func TestStoreHangsWhileLooking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -98,7 +78,7 @@ func TestStoreHangsWhileLooking(t *testing.T) {
 		w.login()
 		w.mustCall()
 		hung := &mute{Store: w.store}
-		w.e.store = hung
+		w.e.env.Store = hung
 		time.Sleep(2 * time.Second)
 		began := time.Now()
 		for range 10 {

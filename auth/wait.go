@@ -151,7 +151,7 @@ func (pl *pendingLogins) await(ctx context.Context, p *pending) (*Login, error) 
 			return w.out.login, w.out.err
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-pl.life.Done():
+		case <-pl.Life.Done():
 			return nil, ErrClosed
 		case <-end.C:
 			return nil, p.tooLate()
@@ -203,23 +203,23 @@ func (e *Engine) Obtained(ctx context.Context, p *Pending) (*Login, error) {
 }
 
 func (pl *pendingLogins) obtained(ctx context.Context, p *Pending) (*Login, error) {
-	a := p.Account.normal()
-	g, err := pl.grants.load(ctx, a)
+	a := p.Account.Normal()
+	g, err := pl.grants.Load(ctx, a)
 	if err != nil && !errors.Is(err, vault.ErrCorrupt) {
 		return nil, err
 	}
-	if err != nil || g == nil || g.Ended != nil || g.version == p.Had {
+	if err != nil || g == nil || g.Ended != nil || g.Version == p.Had {
 		return nil, nil
 	}
-	pl.grants.cache.put(a, g) // what was remembered is older
-	return g.login(a), nil
+	pl.grants.Remember(a, g) // what was remembered is older
+	return loginOf(a, g), nil
 }
 
 // watch signals changes of a login's record. Changes are hints: without
 // them Wait looks now and then.
 func (pl *pendingLogins) watch(ctx context.Context, state string) (<-chan struct{}, func()) {
 	changed := make(chan struct{}, 1)
-	sub, err := pl.store.Watch(ctx)
+	sub, err := pl.Store.Watch(ctx)
 	if err != nil {
 		return changed, func() {}
 	}

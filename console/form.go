@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/usher-mcp/usher/internal/argument"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/surface"
 )
 
 // field is one argument of a tool in a form.
@@ -200,7 +200,7 @@ func arguments(fields []field, form url.Values) (args []byte, whole string, ok b
 			}
 			continue
 		}
-		value, want := surface.Argument(strings.ReplaceAll(f.Value, "\r\n", "\n"), f.schema)
+		value, want := argument.Parse(strings.ReplaceAll(f.Value, "\r\n", "\n"), f.schema)
 		if want != "" {
 			f.Problem, ok = "it has to be "+want, false
 			continue

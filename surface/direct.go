@@ -12,6 +12,7 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface/internal/naming"
+	"github.com/usher-mcp/usher/surface/internal/result"
 )
 
 // direct shows everything of all servers side by side.
@@ -36,7 +37,7 @@ func (d *direct) Do(ctx context.Context, a Agent, r mcp.Request) ([]byte, error)
 	}
 	switch r.Method {
 	case mcp.MethodPing:
-		return emptyResult(a), nil
+		return result.Empty(a.Version), nil
 	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList:
 		return d.list(ctx, a, r.Method, p)
 	case mcp.MethodToolsCall:
@@ -124,7 +125,7 @@ func (d *direct) own(ctx context.Context, a Agent, r mcp.Request, name string) [
 	server := jsonx.GetText(args, "server")
 	if name == statusName {
 		text, failed := d.s.statusText(ctx, a, server)
-		return textResult(a, text, failed)
+		return result.Text(a.Version, text, failed)
 	}
 	return d.s.login(ctx, a, server, jsonx.GetText(args, "redirect_url"))
 }

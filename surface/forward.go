@@ -8,6 +8,7 @@ import (
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/result"
 )
 
 // forward sends a request to one server, through the gate, and returns what the
@@ -41,7 +42,7 @@ func (s *Surface) forwardOn(ctx context.Context, a Agent, k policy.Key, tool str
 	if mcp.Stateless(rt.version) {
 		return res.Raw, rt.key, nil
 	}
-	return completed(res.Raw, r.Method), rt.key, nil
+	return result.Complete(res.Raw, r.Method), rt.key, nil
 }
 
 // pass hands the request to the gate.

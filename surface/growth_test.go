@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface/internal/naming"
@@ -50,34 +49,4 @@ func TestTemplatesAreLimited(t *testing.T) {
 			return func() { naming.ParseTemplate(strings.Repeat(text, n)); p.Matches(uri) }
 		})
 	}
-}
-
-// TestSuggestionsAreLimited: a wrong name costs about the same, however many tools
-// there are and however long their names.
-func TestSuggestionsAreLimited(t *testing.T) {
-	for _, length := range []int{50, 100, 1000} {
-		var names []string
-		for i := range 50_000 {
-			names = append(names, fmt.Sprintf("%05d%s", i, strings.Repeat("n", length-5)))
-		}
-		steps := suggestionSteps(strings.Repeat("x", length), names)
-		if most := limit.SuggestionSteps + 100*100; steps > most {
-			t.Errorf("%d steps for names of %d, want at most %d", steps, length, most)
-		}
-		need.Linear(t, 1000, func(n int) func() {
-			return func() {
-				nearest(strings.Repeat("x", 10*n), names[:1000])
-				config.Nearest(strings.Repeat("x", 10*n), names[:1000])
-			}
-		})
-	}
-	if got := nearest("tool7x", []string{"other", "tool7"}); len(got) != 1 || got[0] != "tool7" {
-		t.Errorf("got %q", got)
-	}
-}
-
-func suggestionSteps(name string, candidates []string) int {
-	b := stepBudget{left: limit.SuggestionSteps}
-	nearestWithin(&b, name, candidates)
-	return limit.SuggestionSteps - b.left
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface/internal/naming"
+	"github.com/usher-mcp/usher/surface/internal/result"
 )
 
 // loginName is the name of a tool that the direct view adds. It holds no separator,
@@ -20,10 +21,10 @@ var loginTool = []byte(`{"name":"login","title":"Log in to a server","descriptio
 // says in Markdown what the person has to do. It never waits for the person.
 func (s *Surface) login(ctx context.Context, a Agent, target, redirectURL string) []byte {
 	if target == "" {
-		return textResult(a, "`server` is missing: give the name of a server, name@label for one account, or all. "+s.serverNames(ctx, a), true)
+		return result.Text(a.Version, "`server` is missing: give the name of a server, name@label for one account, or all. "+s.serverNames(ctx, a), true)
 	}
 	if !s.gate.CanLogin() {
-		return textResult(a, fmt.Sprintf("Logins cannot be started from here. Ask the person to run: usher login %s", target), true)
+		return result.Text(a.Version, fmt.Sprintf("Logins cannot be started from here. Ask the person to run: usher login %s", target), true)
 	}
 	var l Login
 	var err error
@@ -33,9 +34,9 @@ func (s *Surface) login(ctx context.Context, a Agent, target, redirectURL string
 		l, err = s.gate.Login(ctx, a.who, target)
 	}
 	if err != nil {
-		return textResult(a, s.loginFailed(ctx, a, target, redirectURL != "", err), true)
+		return result.Text(a.Version, s.loginFailed(ctx, a, target, redirectURL != "", err), true)
 	}
-	return textResult(a, loginText(l, target, a.at.hints), l.State == policy.LoginFailed)
+	return result.Text(a.Version, loginText(l, target, a.at.hints), l.State == policy.LoginFailed)
 }
 
 // loginFailed says why a login did not start or complete.

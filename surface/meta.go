@@ -10,6 +10,7 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface/internal/naming"
+	"github.com/usher-mcp/usher/surface/internal/result"
 )
 
 // meta shows one constant tool through which all others are found and called.
@@ -31,7 +32,7 @@ func (m *meta) Do(ctx context.Context, a Agent, r mcp.Request) ([]byte, error) {
 	a = m.agent(a)
 	switch r.Method {
 	case mcp.MethodPing:
-		return emptyResult(a), nil
+		return result.Empty(a.Version), nil
 	case mcp.MethodSetLevel:
 		return m.s.setLevel(ctx, a, r.Params)
 	case mcp.MethodToolsList:
@@ -52,7 +53,7 @@ func (m *meta) list(a Agent, params []byte) ([]byte, error) {
 	}
 	out := []byte(`{"tools":[` + metaTool + `]}`)
 	if mcp.Stateless(a.Version) {
-		out = appendFresh(out, metaTTL, true)
+		out = result.AppendFresh(out, metaTTL, true)
 	}
 	return out, nil
 }
@@ -74,13 +75,13 @@ func (m *meta) call(ctx context.Context, a Agent, r mcp.Request) ([]byte, error)
 	}
 	in, problem := readInput(p.Arguments)
 	if problem != "" {
-		return textResult(a, problem, true), nil
+		return result.Text(a.Version, problem, true), nil
 	}
 	if in.action == "call" {
 		return m.callTool(ctx, a, r, in)
 	}
 	text, failed := m.act(ctx, a, in)
-	return textResult(a, text, failed), nil
+	return result.Text(a.Version, text, failed), nil
 }
 
 // readInput reads the arguments and says what is wrong with them, "" when nothing

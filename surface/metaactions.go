@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/suggest"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface/internal/naming"
+	"github.com/usher-mcp/usher/surface/internal/result"
 	"github.com/usher-mcp/usher/surface/search"
 )
 
@@ -155,7 +157,7 @@ func noServer(snap *snapshot, name string, h *hints) string {
 
 func noTool(snap *snapshot, src *source, tool string) string {
 	names := snap.toolNames[src.label]
-	if near := nearest(tool, names); len(near) > 0 {
+	if near := suggest.Similar(tool, names); len(near) > 0 {
 		return fmt.Sprintf("%s has no tool named %q; did you mean %s? Use action list_tools with server %q for all names.", src.label, tool, strings.Join(near, " or "), src.label)
 	}
 	for _, h := range snap.index().Search(tool, 3) {
@@ -224,7 +226,7 @@ func (m *meta) callTool(ctx context.Context, a Agent, r mcp.Request, in input) (
 		in.arguments = []byte("{}")
 	}
 	if t := jsonx.TypeOf(in.arguments); t != "object" {
-		return textResult(a, fmt.Sprintf("`arguments` must be an object, not %s. Use action describe_tool with server %q and tool %q for what it takes.", t, in.server, in.tool), true), nil
+		return result.Text(a.Version, fmt.Sprintf("`arguments` must be an object, not %s. Use action describe_tool with server %q and tool %q for what it takes.", t, in.server, in.tool), true), nil
 	}
 	snap := m.lookup(ctx, a, func(s *snapshot) bool {
 		src := s.by[in.server]
@@ -234,30 +236,30 @@ func (m *meta) callTool(ctx context.Context, a Agent, r mcp.Request, in input) (
 	if src == nil {
 		server, account, _ := strings.Cut(in.server, "@")
 		_ = m.s.gate.Enter(ctx, a.who, policy.Key{Server: server, Account: account}, mcp.MethodToolsCall, in.tool) // as below
-		return textResult(a, noServer(snap, in.server, &metaHints), true), nil
+		return result.Text(a.Version, noServer(snap, in.server, &metaHints), true), nil
 	}
 	if src.known && !snap.hasTool(src, in.tool) {
 		if t, ok := src.tool(in.tool); !ok || !t.Blocked {
 			_ = m.s.gate.Enter(ctx, a.who, src.key, mcp.MethodToolsCall, in.tool) // records a refusal; the agent learns only that there is no such tool
-			return textResult(a, noTool(snap, src, in.tool), true), nil
+			return result.Text(a.Version, noTool(snap, src, in.tool), true), nil
 		}
 	}
 	r.Params = jsonx.Apply(r.Params, jsonx.Edit{Key: "name", Value: jsonx.Quote(in.tool)}, jsonx.Edit{Key: "arguments", Value: in.arguments})
-	result, err := m.s.forward(ctx, a, src.key, in.tool, r)
+	raw, err := m.s.forward(ctx, a, src.key, in.tool, r)
 	if err == nil {
-		return result, nil
+		return raw, nil
 	}
 	var answer *mcp.Error
 	switch m.s.kindOf(err) {
 	case KindLogin, KindCancelled:
 		return nil, err
 	case KindUnknownTool:
-		return textResult(a, noTool(snap, src, in.tool), true), nil
+		return result.Text(a.Version, noTool(snap, src, in.tool), true), nil
 	}
 	if errors.As(err, &answer) {
 		return nil, err // the server's own answer
 	}
-	return textResult(a, m.failure(err, in.server), true), nil
+	return result.Text(a.Version, m.failure(err, in.server), true), nil
 }
 
 // failure says what went wrong with a server and what to do next.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/usher-mcp/usher/internal/suggest"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface/internal/naming"
@@ -159,7 +160,7 @@ func (s *Surface) scope(a Agent, name string) *policy.Scope {
 }
 
 func didYouMean(name string, known []string) string {
-	near := nearest(name, known)
+	near := suggest.Similar(name, known)
 	if len(near) == 0 {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/usher-mcp/usher/internal/wire"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
+	"github.com/usher-mcp/usher/surface/internal/result"
 )
 
 // setLevel remembers the log level that an agent wants and tells it to the servers
@@ -20,7 +21,7 @@ func (s *Surface) setLevel(ctx context.Context, a Agent, params []byte) ([]byte,
 	}
 	l := s.lanes.open(a)
 	if l == nil {
-		return emptyResult(a), nil // it has no session for which that could hold
+		return result.Empty(a.Version), nil // it has no session for which that could hold
 	}
 	l.mu.Lock()
 	l.level, l.own = append([]byte(nil), level...), true
@@ -29,7 +30,7 @@ func (s *Surface) setLevel(ctx context.Context, a Agent, params []byte) ([]byte,
 	for _, k := range l.olderOnes() {
 		s.tellLevel(ctx, l, k)
 	}
-	return emptyResult(a), nil
+	return result.Empty(a.Version), nil
 }
 
 // wantedLevel is what a modern server is to log for the session. In the older era a
@@ -107,7 +108,7 @@ func (s *Surface) subscribe(ctx context.Context, a Agent, t target, shown string
 	if r.Method == mcp.MethodSubscribe && !subscribed {
 		s.follow(l, rt.key, t.name, shown)
 	}
-	return emptyResult(a), nil
+	return result.Empty(a.Version), nil
 }
 
 // note remembers what an older server was told to send updates of.

@@ -8,6 +8,7 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface/internal/naming"
+	"github.com/usher-mcp/usher/surface/internal/result"
 )
 
 // single shows one server as it is. Rules, pins and supervision apply; besides that
@@ -79,7 +80,7 @@ func (v *single) Do(ctx context.Context, a Agent, r mcp.Request) ([]byte, error)
 	}
 	switch r.Method {
 	case mcp.MethodPing:
-		return emptyResult(a), v.s.gate.Enter(ctx, a.who, v.key(a), r.Method, "")
+		return result.Empty(a.Version), v.s.gate.Enter(ctx, a.who, v.key(a), r.Method, "")
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodListen:
 		return nil, mcp.Errorf(mcp.CodeMethodNotFound, "%s is not passed on", r.Method) // Info and Listen are for these
 	case mcp.MethodSetLevel:

@@ -15,6 +15,7 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/surface/internal/naming"
+	"github.com/usher-mcp/usher/surface/internal/result"
 	"github.com/usher-mcp/usher/surface/search"
 )
 
@@ -253,7 +254,7 @@ func (l *list) forAgent(version string) []byte {
 }
 
 func (l *list) render(ttl time.Duration) []byte {
-	return appendFresh(bytes.Clone(l.whole), ttl, l.public)
+	return result.AppendFresh(bytes.Clone(l.whole), ttl, l.public)
 }
 
 // newIndex is the search over all tools that are shown.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/usher-mcp/usher/cli/cmdutil"
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/argument"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/surface"
 )
 
 // maxArguments bounds what is read from standard input.
@@ -79,7 +79,7 @@ func readWord(word string, schema []byte, hint string) (key string, value []byte
 			return "", nil, cmdutil.Usagef(fmt.Sprintf("did you mean %s=%s?", near, text), "the tool takes no argument %q", key)
 		}
 	}
-	value, want := surface.Argument(text, prop)
+	value, want := argument.Parse(text, prop)
 	if want != "" {
 		return "", nil, cmdutil.Usagef(hint, "%s wants %s, not %q", key, want, text)
 	}

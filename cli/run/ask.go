@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/cli/cmdutil"
+	"github.com/usher-mcp/usher/internal/argument"
 	"github.com/usher-mcp/usher/internal/jsonx"
-	"github.com/usher-mcp/usher/surface"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -65,7 +65,7 @@ func askField(f *cmdutil.Factory, in *bufio.Reader, name string, prop []byte) ([
 		if line == "" || err != nil {
 			return nil, false
 		}
-		value, want := surface.Argument(line, prop)
+		value, want := argument.Parse(line, prop)
 		if want == "" {
 			return value, true
 		}

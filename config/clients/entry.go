@@ -59,17 +59,18 @@ func (e *entry) plain(keys ...string) string {
 // str returns a string in our dialect.
 func (e *entry) str(keys ...string) string { return e.convert(e.plain(keys...)) }
 
-func (e *entry) convert(s string) string { return e.client.dialect(e.reading, s) }
+// convert puts a text of the client into our dialect.
+func (r *reading) convert(s string) string { return r.client.dialect(r, s) }
 
 func (e *entry) strs(keys ...string) []string {
 	v, _ := e.get(keys...)
 	return e.convertAll(v)
 }
 
-func (e *entry) convertAll(v any) []string {
+func (r *reading) convertAll(v any) []string {
 	var out []string
 	for _, s := range texts(v) {
-		out = append(out, e.convert(s))
+		out = append(out, r.convert(s))
 	}
 	return out
 }
@@ -95,7 +96,7 @@ func (e *entry) dict(keys ...string) map[string]string {
 	return e.convertDict(v)
 }
 
-func (e *entry) convertDict(v any) map[string]string {
+func (r *reading) convertDict(v any) map[string]string {
 	m, _ := v.(map[string]any)
 	var out map[string]string
 	for k, v := range m {
@@ -106,7 +107,7 @@ func (e *entry) convertDict(v any) map[string]string {
 		if out == nil {
 			out = map[string]string{}
 		}
-		out[k] = e.convert(s)
+		out[k] = r.convert(s)
 	}
 	return out
 }

@@ -26,7 +26,7 @@ var ErrNoServer = errors.New("no such server in the file")
 type Document struct {
 	file string
 	bom  bool
-	text []byte
+	text sourceText
 	root hujson.Value
 }
 

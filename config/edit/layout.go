@@ -10,13 +10,16 @@ import (
 	"github.com/usher-mcp/usher/config/jsonc"
 )
 
+// sourceText is the text of a file, with questions about its lines.
+type sourceText []byte
+
 // compact reports a file that is all on one line.
-func (d *Document) compact() bool {
-	return !bytes.ContainsRune(bytes.TrimSpace(d.text), '\n') && len(bytes.TrimSpace(d.text)) > 2
+func (t sourceText) compact() bool {
+	return !bytes.ContainsRune(bytes.TrimSpace(t), '\n') && len(bytes.TrimSpace(t)) > 2
 }
 
-func (d *Document) newline() string {
-	if bytes.Contains(d.text, []byte("\r\n")) {
+func (t sourceText) newline() string {
+	if bytes.Contains(t, []byte("\r\n")) {
 		return "\r\n"
 	}
 	return "\n"
@@ -25,7 +28,7 @@ func (d *Document) newline() string {
 // unit is one step of indentation: that of the first member of the file.
 func (d *Document) unit() string {
 	if obj, ok := d.root.Value.(*hujson.Object); ok && len(obj.Members) > 0 {
-		if in := d.lineIndent(obj.Members[0].Name.StartOffset); in != "" {
+		if in := d.text.lineIndent(obj.Members[0].Name.StartOffset); in != "" {
 			return in
 		}
 	}
@@ -33,22 +36,22 @@ func (d *Document) unit() string {
 }
 
 // lineIndent is the blank space that the line of offset starts with.
-func (d *Document) lineIndent(offset int) string {
-	start := bytes.LastIndexByte(d.text[:offset], '\n') + 1
-	line := d.text[start:offset]
+func (t sourceText) lineIndent(offset int) string {
+	start := bytes.LastIndexByte(t[:offset], '\n') + 1
+	line := t[start:offset]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
 // indented lays a value out; lists of short strings stay on one line, as
 // people write arguments.
 func (d *Document) indented(raw json.RawMessage, indent string) []byte {
-	if d.compact() {
+	if d.text.compact() {
 		var b bytes.Buffer
 		if json.Compact(&b, raw) == nil {
 			return b.Bytes()
 		}
 	}
-	return []byte(layout(raw, indent, d.unit(), d.newline()))
+	return []byte(layout(raw, indent, d.unit(), d.text.newline()))
 }
 
 // lineWidth is how long a list may get before it is broken up.

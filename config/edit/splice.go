@@ -20,7 +20,7 @@ func (d *Document) Set(raw json.RawMessage, path ...string) error {
 			continue
 		}
 		if n == len(path) {
-			return d.splice(v.StartOffset, v.EndOffset, d.indented(raw, d.lineIndent(v.StartOffset)))
+			return d.splice(v.StartOffset, v.EndOffset, d.indented(raw, d.text.lineIndent(v.StartOffset)))
 		}
 		return d.insert(v, path[n:], raw)
 	}
@@ -88,7 +88,7 @@ func (d *Document) insert(parent hujson.Value, path []string, raw json.RawMessag
 	}
 	return d.insertAt(parent, first, last, func(indent string) string {
 		sep := ": "
-		if d.compact() {
+		if d.text.compact() {
 			sep = ":"
 		}
 		return string(hujson.String(path[0])) + sep + string(d.indented(raw, indent))
@@ -134,37 +134,37 @@ func (d *Document) insertAt(parent hujson.Value, first, last int, item func(inde
 	}
 	oneLine := !bytes.ContainsRune(d.text[parent.StartOffset:first], '\n')
 	if oneLine {
-		at, text := last, ", "+item(d.lineIndent(parent.StartOffset))
-		if d.compact() {
+		at, text := last, ", "+item(d.text.lineIndent(parent.StartOffset))
+		if d.text.compact() {
 			text = "," + item("")
 		}
-		if comma := d.commaAfter(last); comma >= 0 {
+		if comma := d.text.commaAfter(last); comma >= 0 {
 			at, text = comma+1, " "+strings.TrimPrefix(strings.TrimPrefix(text, ","), " ")+","
 		}
 		return d.splice(at, at, []byte(text))
 	}
-	indent := d.lineIndent(first)
-	text := d.newline() + indent + item(indent)
-	comma := d.commaAfter(last)
+	indent := d.text.lineIndent(first)
+	text := d.text.newline() + indent + item(indent)
+	comma := d.text.commaAfter(last)
 	if comma < 0 {
-		at := d.lineEnd(last, closing)
+		at := d.text.lineEnd(last, closing)
 		text := "," + string(d.text[last:at]) + text
 		return d.splice(last, at, []byte(text))
 	}
-	at := d.lineEnd(comma+1, closing)
+	at := d.text.lineEnd(comma+1, closing)
 	return d.splice(at, at, []byte(text+","))
 }
 
 // insertFirst fills an empty object or array, after any comment in it.
 func (d *Document) insertFirst(parent hujson.Value, item func(indent string) string) error {
 	open, closing := parent.StartOffset+1, parent.EndOffset-1
-	if d.compact() {
+	if d.text.compact() {
 		return d.splice(closing, closing, []byte(item("")))
 	}
-	outer := d.lineIndent(parent.StartOffset)
+	outer := d.text.lineIndent(parent.StartOffset)
 	indent := outer + d.unit()
 	body := bytes.TrimRight(d.text[open:closing], " \t\r\n")
-	text := string(body) + d.newline() + indent + item(indent) + d.newline() + outer
+	text := string(body) + d.text.newline() + indent + item(indent) + d.text.newline() + outer
 	return d.splice(open, closing, []byte(text))
 }
 
@@ -172,11 +172,11 @@ func (d *Document) insertFirst(parent hujson.Value, item func(indent string) str
 // before it ends, or the list begins. With the item go its comma, a comment
 // behind it on its line and the comment lines directly above it.
 func (d *Document) cut(prev int, isFirst bool, start, end int, isLast bool) error {
-	comma := d.commaAfter(end)
+	comma := d.text.commaAfter(end)
 	if comma >= 0 {
 		end = comma + 1
 	}
-	from, stop := d.ownComments(prev, start), d.sameLineComment(end)
+	from, stop := d.text.ownComments(prev, start), d.text.sameLineComment(end)
 	lineBreak := bytes.IndexByte(d.text[stop:], '\n')
 	ownLine := (from == 0 || d.text[from-1] == '\n') && lineBreak >= 0 && len(bytes.TrimSpace(d.text[stop:stop+lineBreak])) == 0
 	switch {
@@ -214,16 +214,16 @@ func dropComma(text []byte, prev, upTo int) []byte {
 
 // ownComments moves start up over the comment lines that touch the item's
 // line, to the beginning of a line, but never onto the line of prev.
-func (d *Document) ownComments(prev, start int) int {
+func (t sourceText) ownComments(prev, start int) int {
 	from := start
 	for {
-		lineStart := bytes.LastIndexByte(d.text[:from], '\n') + 1
-		if lineStart <= prev || len(bytes.TrimSpace(d.text[lineStart:from])) > 0 {
+		lineStart := bytes.LastIndexByte(t[:from], '\n') + 1
+		if lineStart <= prev || len(bytes.TrimSpace(t[lineStart:from])) > 0 {
 			return from
 		}
 		from = lineStart
-		above := bytes.LastIndexByte(d.text[:from-1], '\n') + 1
-		line := d.text[above : from-1]
+		above := bytes.LastIndexByte(t[:from-1], '\n') + 1
+		line := t[above : from-1]
 		if above <= prev || !isCommentLine(bytes.TrimSpace(line)) {
 			return from
 		}
@@ -238,24 +238,24 @@ func isCommentLine(line []byte) bool {
 
 // lineEnd returns where the line of offset ends, behind a comment on it, but
 // not past limit.
-func (d *Document) lineEnd(offset, limit int) int { return min(d.sameLineComment(offset), limit) }
+func (t sourceText) lineEnd(offset, limit int) int { return min(t.sameLineComment(offset), limit) }
 
 // sameLineComment returns the offset behind blanks and comments that follow
 // on the line of offset; just offset when none do.
-func (d *Document) sameLineComment(offset int) int {
+func (t sourceText) sameLineComment(offset int) int {
 	at := offset
 	for {
 		i := at
-		for i < len(d.text) && (d.text[i] == ' ' || d.text[i] == '\t') {
+		for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
 			i++
 		}
-		rest := d.text[i:]
+		rest := t[i:]
 		switch {
 		case bytes.HasPrefix(rest, []byte("//")):
 			if n := bytes.IndexByte(rest, '\n'); n >= 0 {
 				return i + len(bytes.TrimRight(rest[:n], "\r"))
 			}
-			return len(d.text)
+			return len(t)
 		case bytes.HasPrefix(rest, []byte("/*")):
 			n := bytes.Index(rest, []byte("*/"))
 			if n < 0 || bytes.ContainsRune(rest[:n], '\n') {
@@ -268,7 +268,7 @@ func (d *Document) sameLineComment(offset int) int {
 	}
 }
 
-func (d *Document) commaAfter(offset int) int { return jsonc.CommaAfter(d.text, offset) }
+func (t sourceText) commaAfter(offset int) int { return jsonc.CommaAfter(t, offset) }
 
 // splice replaces [from, to) and takes the result if it still parses.
 func (d *Document) splice(from, to int, text []byte) error {

@@ -49,7 +49,7 @@ func definitionRows() []Row {
 		{"PinnedTools", "server", "tools pinned for one server", PinnedTools, "", "further tools are blocked: they have no pin", "policy/pins.TestPinsOfOneServerAreLimited"},
 		{"NotesPerList", "server", "log lines and events about one list", NotesPerList, "", "the rest is one line with their count", "policy.TestNotesOfOneListAreLimited"},
 		{"Templates", "server", "resource templates of one server that addresses are compared with", Templates, "", "further templates are listed and not compared with", "surface.TestTemplatesAreLimited"},
-		{"SuggestionSteps", "server", "steps to find names that may have been meant", SuggestionSteps, "", "names that come later are not suggested", "surface.TestSuggestionsAreLimited"},
+		{"SuggestionSteps", "server", "steps to find names that may have been meant", SuggestionSteps, "", "names that come later are not suggested", "internal/suggest.TestSuggestionsAreLimited"},
 		{"QueryWords", "client", "words of one search", QueryWords, "", "further words are not looked up", "surface/search.TestQueriesAreLimited"},
 		{"RelistBurst", "server", "readings of a list that its notifications cause at once", RelistBurst, "", "further ones wait for their turn, and many notifications cause one", "surface.TestChangesAreReadAtALimitedRate"},
 		{"RelistInterval", "server", "time between further readings", RelistInterval, "", "notifications until then cause one reading", "surface.TestTurns"},

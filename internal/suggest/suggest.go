@@ -1,6 +1,7 @@
 // Package suggest finds what a mistyped name was meant to be.
 //
 //	suggest.Nearest("githb", names)    // ["github"]
+//	suggest.Similar("issues", tools)   // ["list_issues", "search_issues"]
 //	suggest.DidYouMean("githb", names) // `; did you mean "github"?`
 //
 // The work is limited however many candidates there are. It owns no list of names.
@@ -22,18 +23,49 @@ const longestSuggested = 256
 // the fingers, the closest first. Of very many candidates it compares those that come
 // first.
 func Nearest(name string, candidates []string) []string {
-	type scored struct {
-		name string
-		dist int
+	low := strings.ToLower(name)
+	r := ranking{low: low, slips: max(1, utf8.RuneCountInString(low)/3), related: isPrefix, steps: limit.SuggestionSteps}
+	return r.best(candidates)
+}
+
+// Similar is [Nearest] for names that a model recalls in part: it allows more slips, and
+// also returns candidates that contain name or are contained in it, after the others.
+func Similar(name string, candidates []string) []string {
+	r := similar(name)
+	return r.best(candidates)
+}
+
+func similar(name string) ranking {
+	low := strings.ToLower(name)
+	slips := max(2, utf8.RuneCountInString(low)/3)
+	if len(low) < 4 {
+		slips = 1
 	}
-	if len(name) > longestSuggested {
+	return ranking{low: low, slips: slips, related: overlaps, behind: slips, steps: limit.SuggestionSteps}
+}
+
+// ranking compares one name with many candidates. Servers choose how many there are and
+// how long.
+type ranking struct {
+	low     string // the name, in lower case
+	slips   int    // edits up to which a candidate counts as misspelt
+	related func(name, candidate string) bool
+	behind  int // added to the distance of candidates that are only related
+	steps   int // what comparing may still cost
+}
+
+type scored struct {
+	name string
+	dist int
+}
+
+// best returns up to three candidates, the closest first.
+func (r *ranking) best(candidates []string) []string {
+	if r.low == "" || len(r.low) > longestSuggested {
 		return nil
 	}
-	var close []scored
-	low := strings.ToLower(name)
-	length := utf8.RuneCountInString(low)
-	slips := max(1, length/3)
-	budget := limit.SuggestionSteps
+	var near []scored
+	length := utf8.RuneCountInString(r.low)
 	for _, c := range candidates {
 		if len(c) > longestSuggested {
 			continue
@@ -41,25 +73,40 @@ func Nearest(name string, candidates []string) []string {
 		other := strings.ToLower(c)
 		more := utf8.RuneCountInString(other) - length
 		d := max(more, -more) // the distance is no less than that
-		if d <= slips {
-			budget -= length * (length + more)
-			d = distance(low, other)
+		if r.steps -= len(other); d <= r.slips {
+			r.steps -= length * (length + more)
 		}
-		if budget -= len(other); budget <= 0 {
+		if r.steps <= 0 {
 			break
 		}
-		if d <= slips || (len(low) >= 3 && strings.HasPrefix(other, low)) {
-			close = append(close, scored{c, d})
+		if d <= r.slips {
+			d = distance(r.low, other)
+		}
+		switch {
+		case d <= r.slips:
+			near = append(near, scored{c, d})
+		case r.related(r.low, other):
+			near = append(near, scored{c, d + r.behind})
 		}
 	}
-	slices.SortFunc(close, func(a, b scored) int {
+	slices.SortFunc(near, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(a.dist, b.dist), cmp.Compare(a.name, b.name))
 	})
 	var out []string
-	for _, s := range close[:min(3, len(close))] {
+	for _, s := range near[:min(3, len(near))] {
 		out = append(out, s.name)
 	}
 	return out
+}
+
+// isPrefix reports whether name is the beginning of candidate.
+func isPrefix(name, candidate string) bool {
+	return len(name) >= 3 && strings.HasPrefix(candidate, name)
+}
+
+// overlaps reports whether one of two names contains the other.
+func overlaps(name, candidate string) bool {
+	return len(name) >= 3 && strings.Contains(candidate, name) || len(candidate) >= 3 && strings.Contains(name, candidate)
 }
 
 // distance is the edit distance in which swapping two neighbours counts as one

@@ -70,9 +70,10 @@ var rooms = map[string]rule{
 	"vault/sqlstore":  {ours: []string{"vault"}, theirs: []string{"github.com/jackc/pgx/v5", "modernc.org/sqlite"}},
 	"vault/vaulttest": {ours: []string{"vault"}, theirs: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 
-	"auth":          {ours: []string{"auth/loopback", "auth/oauth", "config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
+	"auth":          {ours: []string{"auth/grants", "auth/loopback", "auth/oauth", "config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
 	"auth/bulk":     {ours: []string{"auth", "auth/oauth", "config", "vault"}},
 	"auth/forward":  {ours: []string{"auth", "auth/bulk", "auth/oauth", "vault"}},
+	"auth/grants":   {ours: []string{"auth/oauth", "config", "vault"}},
 	"auth/loopback": {ours: []string{"auth/oauth"}},
 	"auth/oauth":    {ours: []string{"config", "vault"}, theirs: []string{"golang.org/x/oauth2"}},
 
@@ -87,6 +88,7 @@ var rooms = map[string]rule{
 
 	"surface":                 {ours: []string{"policy", "surface/search"}},
 	"surface/internal/naming": {},
+	"surface/internal/result": {},
 	"surface/search":          {},
 
 	"gateway":                    {ours: []string{"gateway/authn", "policy", "surface"}},
@@ -100,9 +102,10 @@ var rooms = map[string]rule{
 	"gateway/internal/stream":    {ours: []string{"gateway/internal/lifetime"}},
 	"gateway/internal/suspend":   {ours: []string{"gateway/internal/lifetime", "gateway/internal/stream"}},
 
-	"console": {ours: []string{"auth", "auth/bulk", "host", "policy", "policy/budget", "status", "surface", "surface/search"}},
+	"console": {ours: []string{"auth", "auth/bulk", "host", "internal/argument", "policy", "policy/budget", "status", "surface", "surface/search"}},
 
 	"internal/advice":     {ours: []string{"config", "host", "policy", "policy/pins"}},
+	"internal/argument":   {},
 	"internal/catalog":    {ours: []string{"host", "vault"}},
 	"internal/logins":     {ours: []string{"auth", "auth/bulk", "config", "host", "policy", "upstream", "vault"}},
 	"internal/meter":      {theirs: []string{"golang.org/x/sys"}},
@@ -176,7 +179,7 @@ var rooms = map[string]rule{
 	"cli/run": {
 		ours: []string{
 			"cli/cmdutil", "config", "control", "host", "internal/advice", "internal/app",
-			"internal/servercard", "status", "surface", "surface/search", "upstream",
+			"internal/argument", "internal/servercard", "status", "surface/search", "upstream",
 		},
 		theirs: []string{
 			"github.com/spf13/cobra",

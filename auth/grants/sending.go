@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -71,11 +71,11 @@ func (e *inFlightError) Error() string {
 	return "another process is waiting for the answer to a refresh request"
 }
 
-func sendingKey(a Account) vault.Key { return a.key(vault.KindSending) }
+func sendingKey(a Account) vault.Key { return a.Key(vault.KindSending) }
 
 // sendLog keeps two processes from sending the same refresh token.
 type sendLog struct {
-	*env
+	*Env
 
 	self    func() sender
 	stateOf func(sender) senderState
@@ -84,7 +84,7 @@ type sendLog struct {
 
 // load reads the note of an account; nil if there is none or it is damaged.
 func (sl *sendLog) load(ctx context.Context, a Account) (*sending, error) {
-	rec, err := sl.store.Get(ctx, sendingKey(a))
+	rec, err := sl.Store.Get(ctx, sendingKey(a))
 	switch {
 	case errors.Is(err, vault.ErrNotFound), errors.Is(err, vault.ErrCorrupt):
 		return nil, nil
@@ -100,12 +100,12 @@ func (sl *sendLog) load(ctx context.Context, a Account) (*sending, error) {
 
 // mayBeFirst returns an error while another process may have sent the refresh token
 // of g and may still store the answer.
-func (sl *sendLog) mayBeFirst(ctx context.Context, a Account, g *grant) error {
+func (sl *sendLog) mayBeFirst(ctx context.Context, a Account, g *Grant) error {
 	if g == nil {
 		return nil
 	}
 	s, err := sl.load(ctx, a)
-	if err != nil || s == nil || s.Grant != g.version || s.Engine == sl.seed {
+	if err != nil || s == nil || s.Grant != g.Version || s.Engine == sl.seed {
 		return err
 	}
 	name := sendingKey(a).String()
@@ -116,7 +116,7 @@ func (sl *sendLog) mayBeFirst(ctx context.Context, a Account, g *grant) error {
 	case senderStopped:
 		return &inFlightError{sender: s.Sender, stopped: true}
 	}
-	wait := sl.seen.Wait(name, vault.LeaseMark{Holder: s.Engine, Epoch: s.version}, answerLimit, sl.clock())
+	wait := sl.seen.Wait(name, vault.LeaseMark{Holder: s.Engine, Epoch: s.version}, answerLimit, sl.Clock())
 	if wait > 0 {
 		return &inFlightError{sender: s.Sender, wait: wait}
 	}
@@ -127,11 +127,11 @@ func (sl *sendLog) mayBeFirst(ctx context.Context, a Account, g *grant) error {
 // be written, that no other process has sent the refresh token of g: the lease is held,
 // the grant is unchanged, and it took so little time to find out that both still hold.
 // Nobody else sends the token from then on while this process may do so.
-func (sl *sendLog) proveFirst(ctx context.Context, a Account, g *grant, l vault.Lease) error {
+func (sl *sendLog) proveFirst(ctx context.Context, a Account, g *Grant, l vault.Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshLease)
 	defer cancel()
-	start := sl.clock()
-	if _, err := sl.store.Renew(ctx, l, refreshLease); err != nil {
+	start := sl.Clock()
+	if _, err := sl.Store.Renew(ctx, l, refreshLease); err != nil {
 		return fmt.Errorf("%w: %w", errNotFirst, err)
 	}
 	// Another process may have come and gone since mayBeFirst.
@@ -141,21 +141,21 @@ func (sl *sendLog) proveFirst(ctx context.Context, a Account, g *grant, l vault.
 	if err := sl.note(ctx, a, g, l); err != nil {
 		return fmt.Errorf("%w: %w", errNotFirst, err)
 	}
-	rec, err := sl.store.Get(ctx, a.key(vault.KindGrant))
+	rec, err := sl.Store.Get(ctx, a.Key(vault.KindGrant))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotFirst, err)
 	}
-	if rec.Version != g.version {
+	if rec.Version != g.Version {
 		return fmt.Errorf("%w: the grant was changed", errNotFirst)
 	}
-	if took := sl.clock().AtMost(start); took > proofLimit {
+	if took := sl.Clock().AtMost(start); took > proofLimit {
 		return fmt.Errorf("%w: to make certain took %v", errNotFirst, took)
 	}
 	return nil
 }
 
 // note writes the note, in place of an older one.
-func (sl *sendLog) note(ctx context.Context, a Account, g *grant, l vault.Lease) error {
+func (sl *sendLog) note(ctx context.Context, a Account, g *Grant, l vault.Lease) error {
 	old, err := sl.load(ctx, a)
 	if err != nil {
 		return err
@@ -164,9 +164,9 @@ func (sl *sendLog) note(ctx context.Context, a Account, g *grant, l vault.Lease)
 	if old != nil {
 		version = old.version
 	}
-	data, err := json.Marshal(sending{Grant: g.version, Engine: sl.seed, Sender: sl.self()})
+	data, err := json.Marshal(sending{Grant: g.Version, Engine: sl.seed, Sender: sl.self()})
 	if err == nil {
-		_, err = sl.store.PutFenced(ctx, sendingKey(a), data, version, l)
+		_, err = sl.Store.PutFenced(ctx, sendingKey(a), data, version, l)
 	}
 	return err
 }
@@ -176,17 +176,17 @@ func (sl *sendLog) note(ctx context.Context, a Account, g *grant, l vault.Lease)
 func (sl *sendLog) clear(ctx context.Context, a Account) {
 	s, err := sl.load(ctx, a)
 	if err == nil && s != nil && s.Engine == sl.seed {
-		err = sl.store.Delete(ctx, sendingKey(a), s.version)
+		err = sl.Store.Delete(ctx, sendingKey(a), s.version)
 	}
 	if err != nil && !errors.Is(err, vault.ErrConflict) && !errors.Is(err, vault.ErrNotFound) {
-		sl.log.Warn("other processes will wait for a refresh that has ended", "account", a.String(), "error", err)
+		sl.Log.Warn("other processes will wait for a refresh that has ended", "account", a.String(), "error", err)
 	}
 }
 
 // keepLate stores tokens that arrived after the lease was lost, if the note shows that
 // nobody else has sent the refresh token meanwhile: then nobody has newer ones. The
 // note is written again first, so that nobody can begin to.
-func (sl *sendLog) keepLate(ctx context.Context, a Account, next *grant, version int64) error {
+func (sl *sendLog) keepLate(ctx context.Context, a Account, next *Grant, version int64) error {
 	s, err := sl.load(ctx, a)
 	switch {
 	case err != nil:
@@ -198,16 +198,16 @@ func (sl *sendLog) keepLate(ctx context.Context, a Account, next *grant, version
 	if err != nil {
 		return err
 	}
-	if _, err := sl.store.Put(ctx, sendingKey(a), note, s.version); err != nil {
+	if _, err := sl.Store.Put(ctx, sendingKey(a), note, s.version); err != nil {
 		return err
 	}
-	data, err := next.encode()
+	data, err := next.Encode()
 	if err != nil {
 		return err
 	}
-	rec, err := sl.store.Put(ctx, a.key(vault.KindGrant), data, version)
+	rec, err := sl.Store.Put(ctx, a.Key(vault.KindGrant), data, version)
 	if err == nil {
-		next.version = rec.Version
+		next.Version = rec.Version
 	}
 	return err
 }

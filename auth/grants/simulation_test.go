@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -81,7 +81,7 @@ func (r *simRun) prepare() {
 	c := r.server.login()
 	g := r.grantOf(c)
 	g.Generation = 1
-	data, err := g.encode()
+	data, err := g.Encode()
 	if err == nil {
 		_, err = r.mem.Put(context.Background(), r.simKey(), data, 0)
 	}
@@ -217,7 +217,8 @@ func (r *simRun) end() {
 	}
 	r.pending.Wait()
 	for _, p := range r.procs {
-		_ = p.e.Close()
+		p.m.env.ShutDown()
+		p.m.env.Wait()
 	}
 	_ = r.mem.Close()
 }

@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -43,20 +43,20 @@ func (b *versionCache) put(principal string, s grantVersions) {
 
 // versions returns a look that is younger than grantLife. All who want one at a time share
 // it, and it goes on when a caller leaves.
-func (gs *grantStore) versions(ctx context.Context, principal string) (grantVersions, error) {
+func (gs *Store) versions(ctx context.Context, principal string) (grantVersions, error) {
 	if s := gs.looks.get(principal); time.Since(s.at) < grantLife {
 		return s, nil
 	}
-	ch := gs.flights.DoChan("versions/"+principal, func() (any, error) {
-		if !gs.enter() {
+	ch := gs.env.flights.DoChan("versions/"+principal, func() (any, error) {
+		if !gs.env.enter() {
 			return grantVersions{}, ErrClosed
 		}
-		defer gs.work.Done()
-		ctx, cancel := context.WithTimeoutCause(gs.life, lookLimit, vault.ErrUnavailable)
+		defer gs.env.work.Done()
+		ctx, cancel := context.WithTimeoutCause(gs.env.Life, lookLimit, vault.ErrUnavailable)
 		defer cancel()
 		s := grantVersions{at: time.Now()}
 		var err error
-		if s.versions, err = gs.store.Versions(ctx, vault.KindGrant, principal); err == nil {
+		if s.versions, err = gs.env.Store.Versions(ctx, vault.KindGrant, principal); err == nil {
 			gs.looks.put(principal, s)
 		}
 		return s, err
@@ -71,7 +71,7 @@ func (gs *grantStore) versions(ctx context.Context, principal string) (grantVers
 
 // confirm returns what was last read if the store still has the same, else what it has
 // now.
-func (gs *grantStore) confirm(ctx context.Context, a Account, cached cachedGrant) (*grant, error) {
+func (gs *Store) confirm(ctx context.Context, a Account, cached cachedGrant) (*Grant, error) {
 	s, err := gs.versions(ctx, a.principal())
 	if err != nil {
 		return nil, fmt.Errorf("read the login of %s: %w", a, err)

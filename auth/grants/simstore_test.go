@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -42,7 +42,7 @@ type simRecord struct {
 	Generation int64   `json:"generation"`
 	Access     string  `json:"access_token"`
 	Refresh    string  `json:"refresh_token"`
-	Ended      *ending `json:"ended"`
+	Ended      *Ending `json:"ended"`
 }
 
 // do lets a step of the store wait and then happen.

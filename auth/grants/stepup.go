@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -21,38 +21,37 @@ const (
 	stepMemory = 24 * time.Hour
 )
 
-// stepUp remembers what a server wanted beyond what it was given, of kind
+// StepUp remembers what a server wanted beyond what it was given, of kind
 // vault.KindStep.
-type stepUp struct {
+type StepUp struct {
 	// Open: the next login answers it, asking for Scopes on account of Operation.
 	Open      bool             `json:"open,omitempty"`
 	Scopes    []string         `json:"scopes,omitempty"`
 	Operation string           `json:"operation,omitempty"`
-	Tries     map[string]tried `json:"tries,omitempty"`
+	Tries     map[string]Tried `json:"tries,omitempty"`
 
 	version int64
 }
 
-type tried struct {
+// Tried counts the logins that answered an operation's request for more permission.
+type Tried struct {
 	Count int       `json:"count"`
 	Last  time.Time `json:"last"`
 }
 
 func stepKey(a Account) vault.Key {
-	k := a.key(vault.KindStep)
+	k := a.Key(vault.KindStep)
 	k.Name = "step-up " + k.Name
 	return k
 }
 
-// stepUps remembers what servers want beyond what they were given.
-type stepUps struct {
-	*env
-}
+// StepUps remembers what servers want beyond what they were given.
+type StepUps struct{ env *Env }
 
-// load returns what is remembered of the account; never nil without an error.
-func (su *stepUps) load(ctx context.Context, a Account) (*stepUp, error) {
-	rec, err := su.store.Get(ctx, stepKey(a))
-	s := &stepUp{}
+// Load returns what is remembered of the account; never nil without an error.
+func (su *StepUps) Load(ctx context.Context, a Account) (*StepUp, error) {
+	rec, err := su.env.Store.Get(ctx, stepKey(a))
+	s := &StepUp{}
 	if errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrCorrupt) {
 		return s, nil
 	}
@@ -71,12 +70,12 @@ func (su *stepUps) load(ctx context.Context, a Account) (*stepUp, error) {
 
 // save keeps s. Losing a race does no harm: the other process remembers about the
 // same.
-func (su *stepUps) save(ctx context.Context, a Account, s *stepUp) error {
+func (su *StepUps) save(ctx context.Context, a Account, s *StepUp) error {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	rec, err := su.store.Put(ctx, stepKey(a), data, s.version)
+	rec, err := su.env.Store.Put(ctx, stepKey(a), data, s.version)
 	if errors.Is(err, vault.ErrConflict) {
 		return nil
 	}
@@ -89,14 +88,14 @@ func (su *stepUps) save(ctx context.Context, a Account, s *stepUp) error {
 // request takes in that a token was too narrow and says what comes next: a login
 // that asks for the union of what was asked before and what is wanted now, or the
 // end of asking.
-func (su *stepUps) request(ctx context.Context, a Account, g *grant, c Challenge) error {
-	s, err := su.load(ctx, a)
+func (su *StepUps) request(ctx context.Context, a Account, g *Grant, c oauth.Challenge) error {
+	s, err := su.Load(ctx, a)
 	if err != nil {
 		return err
 	}
 	op := c.Operation
 	if op == "" && g != nil {
-		op = su.tokens.operation(g.Access.Secret)
+		op = su.env.tokens.operation(g.Access.Secret)
 	}
 	var before []string
 	resource := ""
@@ -107,7 +106,7 @@ func (su *stepUps) request(ctx context.Context, a Account, g *grant, c Challenge
 		}
 	}
 	wanted := strings.Fields(c.Scope)
-	key := clip(resource + " " + op)
+	key := RecordName(resource + " " + op)
 	if s.Tries[key].Count >= maxStepUps {
 		return fmt.Errorf("%s: %w: it wants %s for %s although %d logins asked for more; ask its operator which permission is needed",
 			a, ErrStepUp, orNothing(oauth.Clean(c.Scope, 200)), orNothing(oauth.Clean(op, 100)), s.Tries[key].Count+1)
@@ -131,15 +130,15 @@ func orNothing(s string) string {
 	return s
 }
 
-// count takes in that a login which answers a step-up begins.
-func (su *stepUps) count(ctx context.Context, a Account, s *stepUp) error {
+// Count takes in that a login which answers a step-up begins.
+func (su *StepUps) Count(ctx context.Context, a Account, s *StepUp) error {
 	if !s.Open {
 		return nil
 	}
 	if s.Tries == nil {
-		s.Tries = map[string]tried{}
+		s.Tries = map[string]Tried{}
 	}
-	s.Tries[s.Operation] = tried{Count: s.Tries[s.Operation].Count + 1, Last: time.Now()}
+	s.Tries[s.Operation] = Tried{Count: s.Tries[s.Operation].Count + 1, Last: time.Now()}
 	for len(s.Tries) > limit.StepUps {
 		s.forgetOldest()
 	}
@@ -150,7 +149,7 @@ func (su *stepUps) count(ctx context.Context, a Account, s *stepUp) error {
 }
 
 // forgetOldest forgets the operation that was tried the longest ago.
-func (s *stepUp) forgetOldest() {
+func (s *StepUp) forgetOldest() {
 	oldest := ""
 	for op, t := range s.Tries {
 		if oldest == "" || t.Last.Before(s.Tries[oldest].Last) {
@@ -162,13 +161,13 @@ func (s *stepUp) forgetOldest() {
 
 // close takes in that a login was finished. The tries stay: if it did not help,
 // the next refusal must find them.
-func (su *stepUps) close(ctx context.Context, a Account) {
-	s, err := su.load(ctx, a)
+func (su *StepUps) close(ctx context.Context, a Account) {
+	s, err := su.Load(ctx, a)
 	if err != nil || !s.Open {
 		return
 	}
 	s.Open, s.Scopes = false, nil
 	if err := su.save(ctx, a, s); err != nil {
-		su.log.Warn("a finished request for more permission is still remembered", "account", a.String(), "error", err)
+		su.env.Log.Warn("a finished request for more permission is still remembered", "account", a.String(), "error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"cmp"
@@ -97,7 +97,7 @@ type simOp struct {
 // simProc is one process: an engine of its own, on a store that all share.
 type simProc struct {
 	id     int
-	e      *Engine
+	m      *Manager
 	client http.RoundTripper
 	dead   bool
 	frozen int          // steps still to come without it

@@ -1,11 +1,11 @@
-package auth
+package grants
 
 import "sync/atomic"
 
-// counters of an Engine; read by Stats.
+// counters of a Manager; read by Stats.
 type counters struct{ asked, renewed, failed, superseded, ended atomic.Int64 }
 
-// Stats counts what an Engine did for logins since it was made.
+// Stats counts what a Manager did for logins since it was made.
 type Stats struct {
 	Asked      int64 // requests to token endpoints for a renewal
 	Renewed    int64 // renewals whose tokens were stored
@@ -15,8 +15,8 @@ type Stats struct {
 }
 
 // Stats returns the counts so far.
-func (e *Engine) Stats() Stats {
-	c := &e.count
+func (m *Manager) Stats() Stats {
+	c := &m.env.count
 	return Stats{
 		Asked: c.asked.Load(), Renewed: c.renewed.Load(), Failed: c.failed.Load(),
 		Superseded: c.superseded.Load(), Ended: c.ended.Load(),

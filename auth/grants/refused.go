@@ -1,8 +1,7 @@
-package auth
+package grants
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -26,10 +25,10 @@ const (
 
 // refusals decides what to do when a server refused a request.
 type refusals struct {
-	*env
+	*Env
 
-	grants    *grantStore
-	steps     *stepUps
+	grants    *Store
+	steps     *StepUps
 	refresher *refresher
 }
 
@@ -38,45 +37,45 @@ type refusals struct {
 // Otherwise the error says what is needed: [*NeedsLoginError], [*UnavailableError]
 // when trying later is right, or [ErrStepUp] when asking for more permission has
 // been tried often enough.
-func (e *Engine) Refused(ctx context.Context, a Account, srv config.Server, c Challenge) error {
-	a = a.normal()
+func (m *Manager) Refused(ctx context.Context, a Account, srv config.Server, c oauth.Challenge) error {
+	a = a.Normal()
 	if u, err := url.Parse(srv.URL); err == nil {
-		e.nonces.Set(u, c.Nonce)
+		m.env.nonces.Set(u, c.Nonce)
 	}
 	if c.Error == "use_dpop_nonce" {
 		return nil
 	}
 	if !c.Credential.IsZero() {
 		_, token, _ := strings.Cut(c.Credential.Reveal(), " ")
-		e.tokens.refused(vault.NewSecret(token), c.Operation)
+		m.env.tokens.refused(vault.NewSecret(token), c.Operation)
 	}
-	g, err := e.grants.load(ctx, a)
+	g, err := m.Grants.Load(ctx, a)
 	if err != nil {
 		return err
 	}
-	if u, _ := e.grants.unsaved.get(a); u != nil {
+	if u, _ := m.Grants.unsaved.get(a); u != nil {
 		g = u.g
 	}
 	if c.InsufficientScope() {
-		return e.refusals.tooNarrow(ctx, a, srv, g, c)
+		return m.refusals.tooNarrow(ctx, a, srv, g, c)
 	}
 	if g == nil {
-		return e.refusals.noGrant(ctx, a, srv, c)
+		return m.refusals.noGrant(ctx, a, srv, c)
 	}
 	if err := g.suits(srv.URL); err != nil {
 		return needsLogin(a, "%v", err)
 	}
-	return e.refusals.badToken(ctx, a, srv, g, c)
+	return m.refusals.badToken(ctx, a, srv, g, c)
 }
 
 // noGrant is a refusal of a request without a credential.
-func (rs *refusals) noGrant(ctx context.Context, a Account, srv config.Server, c Challenge) error {
+func (rs *refusals) noGrant(ctx context.Context, a Account, srv config.Server, c oauth.Challenge) error {
 	for name := range srv.Headers {
 		if strings.EqualFold(name, "Authorization") {
 			return &NeedsLoginError{Account: a, Reason: "the server refuses the configured Authorization header", Command: "usher doctor " + a.String()}
 		}
 	}
-	if machineFlow(srv) == "" {
+	if MachineFlow(srv) == "" {
 		return needsLogin(a, "not logged in")
 	}
 	_, err := rs.refresher.renew(ctx, a, srv, renewal{challenge: &c})
@@ -84,11 +83,11 @@ func (rs *refusals) noGrant(ctx context.Context, a Account, srv config.Server, c
 }
 
 // tooNarrow is a refusal of a token that lacks a scope. Renewing would not widen it.
-func (rs *refusals) tooNarrow(ctx context.Context, a Account, srv config.Server, g *grant, c Challenge) error {
+func (rs *refusals) tooNarrow(ctx context.Context, a Account, srv config.Server, g *Grant, c oauth.Challenge) error {
 	if g != nil && rs.isAnother(g, c) && len(oauth.MissingScopes(strings.Fields(c.Scope), g.Scopes)) == 0 {
 		return nil // a login has widened it meanwhile
 	}
-	if machineFlow(srv) != "" {
+	if MachineFlow(srv) != "" {
 		return &NeedsLoginError{Account: a, Reason: "the server requires the scope " + orNothing(oauth.Clean(c.Scope, 200)) + "; add it to oauth.scopes", Command: "usher doctor " + a.String()}
 	}
 	return rs.steps.request(ctx, a, g, c)
@@ -96,7 +95,7 @@ func (rs *refusals) tooNarrow(ctx context.Context, a Account, srv config.Server,
 
 // isAnother reports whether the grant's token is another one than the server
 // refused, so that trying it is worth it.
-func (rs *refusals) isAnother(g *grant, c Challenge) bool {
+func (rs *refusals) isAnother(g *Grant, c oauth.Challenge) bool {
 	if !c.Credential.IsZero() || rs.tokens.watched() {
 		return !rs.tokens.isRefused(g.Access.Secret)
 	}
@@ -104,7 +103,7 @@ func (rs *refusals) isAnother(g *grant, c Challenge) bool {
 }
 
 // badToken is a 401 for a token, or for a request that was sent before there was one.
-func (rs *refusals) badToken(ctx context.Context, a Account, srv config.Server, g *grant, c Challenge) error {
+func (rs *refusals) badToken(ctx context.Context, a Account, srv config.Server, g *Grant, c oauth.Challenge) error {
 	if g.Ended != nil {
 		rs.grants.cache.put(a, g)
 		return needsLogin(a, "%s", g.Ended.Reason)
@@ -127,22 +126,22 @@ func (rs *refusals) badToken(ctx context.Context, a Account, srv config.Server, 
 }
 
 // convict remembers why a grant is not tried again for a while.
-func (rs *refusals) convict(a Account, g *grant, reason string) error {
-	rs.verdicts.put(a, g.version, reason)
+func (rs *refusals) convict(a Account, g *Grant, reason string) error {
+	rs.verdicts.put(a, g.Version, reason)
 	return needsLogin(a, "%s", reason)
 }
 
 // movedTo returns the new authorization server of a server that has moved away from
 // the one a grant is from, else "". Credentials never follow it there.
-func (rs *refusals) movedTo(ctx context.Context, srv config.Server, g *grant, c Challenge) string {
+func (rs *refusals) movedTo(ctx context.Context, srv config.Server, g *Grant, c oauth.Challenge) string {
 	o := oauth.SettingsOf(srv)
 	server, err := url.Parse(srv.URL)
-	if err != nil || g.Issuer == "" || o.Issuer != "" || o.MetadataURL != "" || o.Discovery.Mode == "off" || machineFlow(srv) != "" {
+	if err != nil || g.Issuer == "" || o.Issuer != "" || o.MetadataURL != "" || o.Discovery.Mode == "off" || MachineFlow(srv) != "" {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
-	w := rs.client(rs.boundsOf(ctx, srv))
+	w := rs.Client(rs.BoundsOf(ctx, srv))
 	defer w.Close()
 	prm, err := w.FindResourceMetadata(ctx, server, c)
 	if err != nil || prm == nil || len(prm.AuthorizationServers) == 0 {
@@ -191,6 +190,3 @@ func (b *verdictLog) clear(a Account) {
 	defer b.mu.Unlock()
 	delete(b.by, a)
 }
-
-// NeedsPerson reports whether err is one that only a person can do something about.
-func NeedsPerson(err error) bool { return errors.Is(err, ErrNeedsLogin) || errors.Is(err, ErrStepUp) }

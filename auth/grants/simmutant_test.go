@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"encoding/json"
@@ -16,12 +16,12 @@ import (
 // checks that the pieces are still there.
 func TestSimulationFindsMutants(t *testing.T) {
 	for _, m := range []struct{ name, file, from, to string }{
-		{"no lease", "../vault/lease.go", "lease, err := Acquire(ctx, s, name, ttl)\n", "var lease Lease\n\tvar err error\n"},
+		{"no lease", "../../vault/lease.go", "lease, err := Acquire(ctx, s, name, ttl)\n", "var lease Lease\n\tvar err error\n"},
 		{
 			"persist after use", "refresh.go", "\terr := rf.write(ctx, a, next, version, l)\n",
 			"\trf.grants.cache.put(a, next)\n\tvar err error\n\tgo func() { _ = rf.write(ctx, a, next, version, l) }()\n",
 		},
-		{"requests of others are not looked for", "sending.go", "g.version || s.Engine == sl.seed {\n", "g.version || s.Engine != \"\" {\n"},
+		{"requests of others are not looked for", "sending.go", "g.Version || s.Engine == sl.seed {\n", "g.Version || s.Engine != \"\" {\n"},
 		{"older tokens are preferred", "refresh.go", "g.Generation > r.stale\n}", "g.Generation >= r.stale\n}"},
 		{"failures are forgotten", "failures.go", "wait := time.Until(t.NotBefore)\n", "wait := time.Duration(0)\n"},
 		{"a lost answer is not asked for again", "refresh.go", "oauth.AnswerLost(err) && lost == nil", "oauth.AnswerLost(err) && lost != nil"},

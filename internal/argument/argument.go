@@ -1,4 +1,11 @@
-package surface
+// Package argument reads what a user typed as a value of the type that a JSON Schema asks
+// for.
+//
+//	value, want := argument.Parse("3", []byte(`{"type":"integer"}`)) // 3, ""
+//	value, want = argument.Parse("x", []byte(`{"type":"integer"}`))  // nil, "a number"
+//
+// It looks at the type alone: the server checks the rest.
+package argument
 
 import (
 	"strconv"
@@ -7,10 +14,10 @@ import (
 	"github.com/usher-mcp/usher/internal/jsonx"
 )
 
-// Argument turns what a person typed into a value of the type that a property's
+// Parse turns what a user typed into a value of the type that a property's
 // schema asks for, raw; want says what was expected when it does not fit. Without a
 // type, or without a schema, it stays text.
-func Argument(text string, prop []byte) (value []byte, want string) {
+func Parse(text string, prop []byte) (value []byte, want string) {
 	quoted := jsonx.Quote(text)
 	isJSON := jsonx.Valid([]byte(text)) == nil
 	kind := jsonx.TypeOf([]byte(text))

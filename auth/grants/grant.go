@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// grant is everything needed to act for an account later: what was given, by whom,
+// Grant is everything needed to act for an account later: what was given, by whom,
 // to which client, and for which resource. It is the record of kind vault.KindGrant.
-type grant struct {
+type Grant struct {
 	// Generation grows with every write, across logins too.
 	Generation int64  `json:"generation"`
 	Flow       Flow   `json:"flow"`
@@ -48,25 +48,26 @@ type grant struct {
 
 	// Ended is set when the authorization server has confirmed that the grant is
 	// over. The record stays: it says why.
-	Ended *ending `json:"ended,omitempty"`
+	Ended *Ending `json:"ended,omitempty"`
 
-	version int64 // of the record it was read from
+	// Version is that of the record it was read from.
+	Version int64 `json:"-"`
 }
 
-// ending says when and why a grant ended.
-type ending struct {
+// Ending says when and why a grant ended.
+type Ending struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
 }
 
 // LogValue keeps the tokens out of logs.
-func (g grant) LogValue() slog.Value {
+func (g Grant) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int64("generation", g.Generation), slog.String("issuer", g.Issuer), slog.Any("access", g.Access.Secret))
 }
 
-// take puts the tokens of an answer into the grant. A refresh token that the answer
+// Take puts the tokens of an answer into the grant. A refresh token that the answer
 // does not replace stays good.
-func (g *grant) take(a *oauth.TokenResponse) {
+func (g *Grant) Take(a *oauth.TokenResponse) {
 	g.Obtained = time.Now().Round(0) // by the clock on the wall: tokens grow old while a machine sleeps
 	g.Access, g.Type, g.Ended = oauth.StoredSecret{Secret: a.Access}, a.Type, nil
 	if !a.Refresh.IsZero() {
@@ -87,12 +88,23 @@ func (g *grant) take(a *oauth.TokenResponse) {
 	}
 }
 
+// CheckBinding refuses tokens that anybody could use where bound ones were asked for.
+func (g *Grant) CheckBinding(answer *oauth.TokenResponse) error {
+	if !g.DPoP.IsZero() && answer.Type != "DPoP" {
+		return fmt.Errorf("%w: it issued a token that is not bound to our key; turn oauth.dpop off if it does not support DPoP", oauth.ErrRefused)
+	}
+	if g.DPoP.IsZero() && answer.Type != "Bearer" {
+		return fmt.Errorf("%w: it issued a token of a type that was not asked for", oauth.ErrRefused)
+	}
+	return nil
+}
+
 // expired reports whether the token is past its known life.
-func (g *grant) expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
+func (g *Grant) expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
 
 // suits reports why a grant must not be used towards a server at this address; nil
 // when it may. Tokens go only to the resource they were issued for.
-func (g *grant) suits(serverURL string) error {
+func (g *Grant) suits(serverURL string) error {
 	now, err := url.Parse(serverURL)
 	if err != nil {
 		return errors.New("the server's address cannot be read")
@@ -110,33 +122,34 @@ func (g *grant) suits(serverURL string) error {
 // unrestricted reports whether the token may be good at other servers too although
 // nothing in the definition of this one says that it may get such a token. Older
 // versions asked for one when a provider refused the resource parameter.
-func (g *grant) unrestricted(srv *config.Server) bool {
+func (g *Grant) unrestricted(srv *config.Server) bool {
 	return g.Resource == "" && oauth.ResourceChoice(oauth.SettingsOf(*srv), g.Issuer) != oauth.ResourceOmit
 }
 
-// grantStore reads and writes the stored logins, and remembers what was last read.
-type grantStore struct {
-	*env
+// Store reads and writes the stored logins, and remembers what was last read.
+type Store struct {
+	env *Env
 
 	cache   grantCache
 	looks   versionCache
 	unsaved unsavedGrants
 }
 
-// load reads an account's grant from the store; nil when there is none.
-func (gs *grantStore) load(ctx context.Context, a Account) (*grant, error) {
-	rec, err := gs.store.Get(ctx, a.key(vault.KindGrant))
+// Load reads an account's grant from the store; nil when there is none.
+func (gs *Store) Load(ctx context.Context, a Account) (*Grant, error) {
+	rec, err := gs.env.Store.Get(ctx, a.Key(vault.KindGrant))
 	if errors.Is(err, vault.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the login of %s: %w", a, err)
 	}
-	return decodeGrant(rec)
+	return Decode(rec)
 }
 
-func decodeGrant(rec vault.Record) (*grant, error) {
-	g := &grant{version: rec.Version}
+// Decode reads the grant in a record.
+func Decode(rec vault.Record) (*Grant, error) {
+	g := &Grant{Version: rec.Version}
 	if err := json.Unmarshal(rec.Data, g); err != nil {
 		// The error of encoding/json may quote the data.
 		return nil, &vault.CorruptError{Key: rec.Key, Err: errors.New("it is not a login as this version writes it")}
@@ -144,26 +157,27 @@ func decodeGrant(rec vault.Record) (*grant, error) {
 	return g, nil
 }
 
-func (g *grant) encode() ([]byte, error) { return json.Marshal(g) }
+// Encode returns the data of the grant's record.
+func (g *Grant) Encode() ([]byte, error) { return json.Marshal(g) }
 
-// grantRoom is how much room a grant may need in the store.
-const grantRoom = 64 << 10
+// Room is how much room a grant may need in the store.
+const Room = 64 << 10
 
 // storeLogin writes the grant of a new login over whatever was there. A refresh of
 // the old grant that is in flight then finds the record changed and lets it be.
-func (gs *grantStore) storeLogin(ctx context.Context, a Account, g *grant) error {
-	key := a.key(vault.KindGrant)
-	rec, err := vault.Update(ctx, gs.store, key, func(old []byte) ([]byte, error) {
-		var before grant
+func (gs *Store) storeLogin(ctx context.Context, a Account, g *Grant) error {
+	key := a.Key(vault.KindGrant)
+	rec, err := vault.Update(ctx, gs.env.Store, key, func(old []byte) ([]byte, error) {
+		var before Grant
 		_ = json.Unmarshal(old, &before) // only its counter is wanted; a new login replaces even a damaged one
 		g.Generation = before.Generation + 1
-		return g.encode()
+		return g.Encode()
 	})
 	if err != nil {
 		return fmt.Errorf("store the login of %s: %w", a, err)
 	}
-	g.version = rec.Version
-	gs.tokens.minted(g.Access.Secret, false)
+	g.Version = rec.Version
+	gs.env.tokens.minted(g.Access.Secret, false)
 	gs.cache.put(a, g)
 	return nil
 }
@@ -187,7 +201,7 @@ type grantCache struct {
 }
 
 type cachedGrant struct {
-	g  *grant // nil: there was none
+	g  *Grant // nil: there was none
 	at time.Time
 }
 
@@ -196,7 +210,7 @@ func (c cachedGrant) version() int64 {
 	if c.g == nil {
 		return 0
 	}
-	return c.g.version
+	return c.g.Version
 }
 
 func (c *grantCache) get(a Account) (cachedGrant, bool) {
@@ -206,7 +220,7 @@ func (c *grantCache) get(a Account) (cachedGrant, bool) {
 	return got, ok
 }
 
-func (c *grantCache) put(a Account, g *grant) {
+func (c *grantCache) put(a Account, g *Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.by == nil || len(c.by) > 10_000 {
@@ -217,7 +231,7 @@ func (c *grantCache) put(a Account, g *grant) {
 
 // confirm takes in that the store had the same at a later time, and returns what is
 // known by now.
-func (c *grantCache) confirm(a Account, g *grant, at time.Time) *grant {
+func (c *grantCache) confirm(a Account, g *Grant, at time.Time) *Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, ok := c.by[a]
@@ -229,7 +243,7 @@ func (c *grantCache) confirm(a Account, g *grant, at time.Time) *grant {
 }
 
 // rest keeps using what was last read while the store is away.
-func (c *grantCache) rest(a Account, g *grant) {
+func (c *grantCache) rest(a Account, g *Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.by[a].g == g {
@@ -237,9 +251,9 @@ func (c *grantCache) rest(a Account, g *grant) {
 	}
 }
 
-// current returns the account's grant, nil when there is none. While the store
+// Current returns the account's grant, nil when there is none. While the store
 // cannot be reached, what was last read goes on to be used.
-func (gs *grantStore) current(ctx context.Context, a Account) (*grant, error) {
+func (gs *Store) Current(ctx context.Context, a Account) (*Grant, error) {
 	if g := gs.fromMemory(ctx, a); g != nil {
 		return g, nil
 	}
@@ -266,18 +280,21 @@ func (gs *grantStore) current(ctx context.Context, a Account) (*grant, error) {
 // Has names the login that an account has: the number is another one after every login
 // and every refresh, and 0 when there is none that could be used. Calling it before a
 // request saves that request the read.
-func (e *Engine) Has(ctx context.Context, a Account) int64 {
-	g, err := e.grants.current(ctx, a.normal())
+func (m *Manager) Has(ctx context.Context, a Account) int64 {
+	g, err := m.Grants.Current(ctx, a.Normal())
 	if err != nil || g == nil || g.Ended != nil {
 		return 0
 	}
-	return g.version
+	return g.Version
 }
 
-func (gs *grantStore) reload(ctx context.Context, a Account) (*grant, error) {
-	g, err := gs.load(ctx, a)
+func (gs *Store) reload(ctx context.Context, a Account) (*Grant, error) {
+	g, err := gs.Load(ctx, a)
 	if err == nil {
 		gs.cache.put(a, g)
 	}
 	return g, err
 }
+
+// Remember puts what was just read in place of what was read earlier.
+func (gs *Store) Remember(a Account, g *Grant) { gs.cache.put(a, g) }

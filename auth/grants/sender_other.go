@@ -1,6 +1,6 @@
 //go:build !linux
 
-package auth
+package grants
 
 import "os"
 

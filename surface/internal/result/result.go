@@ -1,4 +1,10 @@
-package surface
+// Package result builds the results that usher writes itself, and completes those of
+// legacy servers for clients of the stateless protocol.
+//
+// [Text] and [Empty] take the protocol version of the client; [AppendFresh] and
+// [Complete] add the members that the stateless protocol requires. A result keeps the bytes
+// of its server.
+package result
 
 import (
 	"bytes"
@@ -9,9 +15,9 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 )
 
-// appendFresh turns the result dst, which ends in }, into a complete one of the
-// modern era that says how long it may be kept.
-func appendFresh(dst []byte, ttl time.Duration, public bool) []byte {
+// AppendFresh turns the result dst, which ends in }, into a complete one of the
+// stateless protocol that says how long it may be kept.
+func AppendFresh(dst []byte, ttl time.Duration, public bool) []byte {
 	dst = strconv.AppendInt(append(dst[:len(dst)-1], `,"ttlMs":`...), ttl.Milliseconds(), 10)
 	scope := `"private"`
 	if public {
@@ -21,9 +27,9 @@ func appendFresh(dst []byte, ttl time.Duration, public bool) []byte {
 	return append(dst, `,"resultType":"complete"}`...)
 }
 
-// completed adds what the modern era demands to a result of an older server. What
-// is there already stays.
-func completed(result []byte, method string) []byte {
+// Complete adds what the stateless protocol requires to a result of a legacy server.
+// What is there already stays.
+func Complete(result []byte, method string) []byte {
 	var edits []jsonx.Edit
 	missing := func(key, value string) {
 		if _, ok := jsonx.Get(result, key); !ok {
@@ -66,22 +72,22 @@ func cacheable(method string) bool {
 	return false
 }
 
-// emptyResult is the answer to requests that have none, in the agent's era.
-func emptyResult(a Agent) []byte {
-	if mcp.Stateless(a.Version) {
+// Empty is the result of requests that have none.
+func Empty(version string) []byte {
+	if mcp.Stateless(version) {
 		return []byte(`{"resultType":"complete"}`)
 	}
 	return []byte(`{}`)
 }
 
-// textResult is the result of a tool of our own.
-func textResult(a Agent, text string, failed bool) []byte {
+// Text is the result of a tool of usher's own.
+func Text(version, text string, failed bool) []byte {
 	out := append(make([]byte, 0, len(text)+len(text)/8+96), `{"content":[{"type":"text","text":`...)
 	out = append(jsonx.AppendText(out, text), `}]`...)
 	if failed {
 		out = append(out, `,"isError":true`...)
 	}
-	if mcp.Stateless(a.Version) {
+	if mcp.Stateless(version) {
 		out = append(out, `,"resultType":"complete"`...)
 	}
 	return append(out, '}')

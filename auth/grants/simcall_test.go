@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -163,11 +163,12 @@ func (r *simRun) used(p *simProc, token string) {
 func (r *simRun) startProcess() *simProc {
 	p := &simProc{id: len(r.procs)}
 	net := &simNet{r, p}
-	p.e = New(&simView{Memory: r.mem, r: r, p: p}, &Options{RoundTripper: net})
-	p.e.seed = p.String()
-	p.e.sends.self = func() sender { return sender{Machine: "here", PID: p.id} }
-	p.e.sends.stateOf = func(s sender) senderState { return r.procs[s.PID].state() }
-	p.client = p.e.Transport(net)
+	v := NewEnv(&simView{Memory: r.mem, r: r, p: p}, &Options{RoundTripper: net})
+	v.seed = p.String()
+	p.m = New(v, Hooks{ForgetClient: func(context.Context, Account) {}})
+	p.m.sends.self = func() sender { return sender{Machine: "here", PID: p.id} }
+	p.m.sends.stateOf = func(s sender) senderState { return r.procs[s.PID].state() }
+	p.client = p.m.Transport(net)
 	r.procs = append(r.procs, p)
 	return p
 }
@@ -184,7 +185,7 @@ func (r *simRun) callOnce(ctx context.Context, p *simProc) error {
 		if err != nil {
 			return err
 		}
-		if err := p.e.Authorize(ctx, r.a, &r.srv, req); err != nil {
+		if err := p.m.Authorize(ctx, r.a, &r.srv, req); err != nil {
 			return err
 		}
 		resp, err := p.client.RoundTrip(req)
@@ -203,13 +204,13 @@ func (r *simRun) callOnce(ctx context.Context, p *simProc) error {
 		if _, err := r.park(ctx, p, "wire: hears of a 401", true); err != nil {
 			return err
 		}
-		if err := p.e.Refused(ctx, r.a, r.srv, Challenge{Status: resp.StatusCode}); err != nil {
+		if err := p.m.Refused(ctx, r.a, r.srv, oauth.Challenge{Status: resp.StatusCode}); err != nil {
 			return err
 		}
 	}
 }
 
-// login lets a person log in anew.
+// login lets a user log in again.
 func (r *simRun) login(p *simProc) {
 	c := r.server.login()
 	r.note(p, "a person logs in: "+c.access+" and "+c.refresh, proceed)
@@ -218,17 +219,17 @@ func (r *simRun) login(p *simProc) {
 		defer r.left.Add(-1)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		err := p.e.grants.storeLogin(ctx, r.a.normal(), r.grantOf(c))
+		err := p.m.Grants.storeLogin(ctx, r.a.Normal(), r.grantOf(c))
 		if _, gone := r.park(context.Background(), p, "wire: ends a login", true); gone == nil && err != nil && !r.sickStore() {
 			r.violate("a login could not be stored: %v", err)
 		}
 	})
 }
 
-func (r *simRun) grantOf(c *simCommit) *grant {
-	return &grant{
+func (r *simRun) grantOf(c *simCommit) *Grant {
+	return &Grant{
 		Flow: FlowCode, ServerURL: mcpURL, Resource: mcpURL, TokenEndpoint: "https://" + asHost + "/token",
-		Client: oauth.Credentials{ID: "c", Method: oauth.MethodNone, Source: SourceConfigured}, Type: "Bearer",
+		Client: oauth.Credentials{ID: "c", Method: oauth.MethodNone, Source: oauth.SourceConfigured}, Type: "Bearer",
 		Access: oauth.NewStoredSecret(c.access), Refresh: oauth.NewStoredSecret(c.refresh), Obtained: time.Now(), Expires: c.at.Add(simLife),
 	}
 }
@@ -249,4 +250,4 @@ func (r *simRun) called(p *simProc, err error) {
 }
 
 // simKey is the key of the one grant.
-func (r *simRun) simKey() vault.Key { return r.a.normal().key(vault.KindGrant) }
+func (r *simRun) simKey() vault.Key { return r.a.Normal().Key(vault.KindGrant) }

@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"crypto/sha256"
@@ -13,22 +13,22 @@ import (
 	"github.com/usher-mcp/usher/vault"
 )
 
-// Transport watches the requests that [Engine.Authorize] put credentials on, so that
+// Transport watches the requests that [Manager.Authorize] put credentials on, so that
 // a refusal is laid at the door of the token it met and not of a newer one, and so
 // that DPoP nonces are learned. It changes nothing. Base carries the requests; nil
 // means http.DefaultTransport.
 //
-// Without it [Engine.Refused] goes by what it can guess.
-func (e *Engine) Transport(base http.RoundTripper) http.RoundTripper {
+// Without it [Manager.Refused] goes by what it can guess.
+func (m *Manager) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	e.tokens.watch()
-	return &watcher{e: e, base: base}
+	m.env.tokens.watch()
+	return &watcher{env: m.env, base: base}
 }
 
 type watcher struct {
-	e    *Engine
+	env  *Env
 	base http.RoundTripper
 }
 
@@ -38,7 +38,7 @@ func (w *watcher) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return resp, err
 	}
-	w.e.nonces.Set(req.URL, resp.Header.Get("DPoP-Nonce"))
+	w.env.nonces.Set(req.URL, resp.Header.Get("DPoP-Nonce"))
 	_, text, ok := strings.Cut(req.Header.Get("Authorization"), " ")
 	if !ok {
 		return resp, nil
@@ -47,14 +47,14 @@ func (w *watcher) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
 		if !oauth.ChallengedWith(resp, "use_dpop_nonce") {
-			w.e.tokens.refused(token, "")
+			w.env.tokens.refused(token, "")
 		}
 	case resp.StatusCode >= 400 && oauth.ChallengedWith(resp, oauth.CodeInvalidToken):
-		w.e.tokens.refused(token, "")
+		w.env.tokens.refused(token, "")
 	case resp.StatusCode == http.StatusForbidden:
-		w.e.tokens.tooNarrow(token, operationOf(req))
+		w.env.tokens.tooNarrow(token, operationOf(req))
 	case resp.StatusCode < 300, resp.StatusCode >= 400 && resp.StatusCode < 500:
-		w.e.tokens.accepted(token)
+		w.env.tokens.accepted(token)
 	}
 	return resp, nil
 }

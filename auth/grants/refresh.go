@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -34,25 +34,27 @@ type renewal struct {
 	// always asks for new tokens whatever there is.
 	always bool
 	// challenge is what the server said, if that is why.
-	challenge *Challenge
+	challenge *oauth.Challenge
 }
 
 // refresher gets new tokens for stored logins, one process at a time.
 type refresher struct {
-	*env
+	*Env
 
-	grants   *grantStore
+	grants   *Store
 	failures *failureLog
 	sends    *sendLog
-	preparer *preparer
+	// obtain asks for a token as the configuration says, without a user and without a
+	// refresh token. It sends one request to the token endpoint and does not repeat it.
+	obtain func(context.Context, Account, config.Server, *oauth.Challenge) (*Grant, *oauth.TokenResponse, error)
 }
 
 // renew gets tokens newer than the stale ones: made here, by another goroutine or by
 // another process. Of all that want the same at once, in all processes, one asks the
 // authorization server. The work goes on when the caller leaves.
-func (rf *refresher) renew(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
+func (rf *refresher) renew(ctx context.Context, a Account, srv config.Server, r renewal) (*Grant, error) {
 	for range 3 {
-		ch := rf.flights.DoChan(a.key(vault.KindGrant).String(), func() (any, error) {
+		ch := rf.flights.DoChan(a.Key(vault.KindGrant).String(), func() (any, error) {
 			if !rf.enter() {
 				return nil, ErrClosed
 			}
@@ -60,7 +62,7 @@ func (rf *refresher) renew(ctx context.Context, a Account, srv config.Server, r 
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewLimit)
 			defer cancel()
 			// Close ends waiting for others. What was sent is waited for all the same.
-			defer context.AfterFunc(rf.life, cancel)()
+			defer context.AfterFunc(rf.Life, cancel)()
 			return rf.renewWhenFirst(ctx, a, srv, r)
 		})
 		select {
@@ -68,7 +70,7 @@ func (rf *refresher) renew(ctx context.Context, a Account, srv config.Server, r 
 			if got.Err != nil {
 				return nil, got.Err
 			}
-			if g := got.Val.(*grant); r.always || g.Generation > r.stale {
+			if g := got.Val.(*Grant); r.always || g.Generation > r.stale {
 				return g, nil
 			}
 			// Joined a flight that had set out for less.
@@ -81,7 +83,7 @@ func (rf *refresher) renew(ctx context.Context, a Account, srv config.Server, r 
 
 // renewWhenFirst is renewOnce, again as long as another process may have sent the same
 // refresh token and may still store what it gets for it.
-func (rf *refresher) renewWhenFirst(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
+func (rf *refresher) renewWhenFirst(ctx context.Context, a Account, srv config.Server, r renewal) (*Grant, error) {
 	var stopped time.Duration
 	for tries := 1; ; {
 		g, err := rf.renewOnce(ctx, a, srv, r)
@@ -120,8 +122,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // renewOnce is the whole decision, made under a lease: others in other processes
 // wait, and then find that it is done.
-func (rf *refresher) renewOnce(ctx context.Context, a Account, srv config.Server, r renewal) (*grant, error) {
-	g, err := rf.grants.load(ctx, a)
+func (rf *refresher) renewOnce(ctx context.Context, a Account, srv config.Server, r renewal) (*Grant, error) {
+	g, err := rf.grants.Load(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +134,8 @@ func (rf *refresher) renewOnce(ctx context.Context, a Account, srv config.Server
 	if err := rf.failures.mayAsk(ctx, a, srv); err != nil && !r.always {
 		return nil, err
 	}
-	var out *grant
-	err = vault.Hold(ctx, rf.store, "refresh/"+a.key(vault.KindGrant).String(), refreshLease, func(ctx context.Context, l vault.Lease) (err error) {
+	var out *Grant
+	err = holdRefresh(ctx, rf.Store, a, func(ctx context.Context, l vault.Lease) (err error) {
 		out, err = rf.renewUnderLease(ctx, a, srv, r, l)
 		if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), vault.ErrFenced) {
 			err = fmt.Errorf("%w: %w", errNotFirst, context.Cause(ctx))
@@ -141,7 +143,7 @@ func (rf *refresher) renewOnce(ctx context.Context, a Account, srv config.Server
 		return err
 	})
 	if err != nil {
-		if errors.Is(err, vault.ErrUnavailable) && !errors.Is(err, ErrUnavailable) {
+		if errors.Is(err, vault.ErrUnavailable) && !errors.Is(err, oauth.ErrUnavailable) {
 			err = &UnavailableError{Account: a, Reason: "the store is out of reach", RetryAfter: time.Second, Err: err}
 		}
 		return nil, err
@@ -150,8 +152,13 @@ func (rf *refresher) renewOnce(ctx context.Context, a Account, srv config.Server
 	return out, nil
 }
 
+// holdRefresh runs f under the lease that keeps other processes from refreshing.
+func holdRefresh(ctx context.Context, store vault.Store, a Account, f func(context.Context, vault.Lease) error) error {
+	return vault.Hold(ctx, store, "refresh/"+a.Key(vault.KindGrant).String(), refreshLease, f)
+}
+
 // renewUnderLease looks again, and asks the server if there is still need to.
-func (rf *refresher) renewUnderLease(ctx context.Context, a Account, srv config.Server, r renewal, l vault.Lease) (*grant, error) {
+func (rf *refresher) renewUnderLease(ctx context.Context, a Account, srv config.Server, r renewal, l vault.Lease) (*Grant, error) {
 	g, err := rf.grants.saved(ctx, a)
 	if err != nil {
 		return nil, err
@@ -166,7 +173,7 @@ func (rf *refresher) renewUnderLease(ctx context.Context, a Account, srv config.
 		return nil, err
 	}
 	// A refresh token can be spent once: look first whether its successor can be kept.
-	if err := rf.store.Ready(ctx, grantRoom); err != nil {
+	if err := rf.Store.Ready(ctx, Room); err != nil {
 		return nil, &UnavailableError{Account: a, Reason: "the store cannot be written, so the refresh token is not spent", RetryAfter: time.Second, Err: err}
 	}
 	// The lease may be lost while the server is asked; its answer counts anyway. That
@@ -178,14 +185,15 @@ func (rf *refresher) renewUnderLease(ctx context.Context, a Account, srv config.
 }
 
 // satisfiedBy reports whether there is a grant that is good enough already.
-func (r renewal) satisfiedBy(g *grant) bool {
+func (r renewal) satisfiedBy(g *Grant) bool {
 	return !r.always && g != nil && g.Ended == nil && g.Generation > r.stale
 }
 
 // ask gets new tokens from the authorization server and stores them.
-func (rf *refresher) ask(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease, r renewal) (*grant, error) {
+func (rf *refresher) ask(ctx context.Context, a Account, srv config.Server, g *Grant, l vault.Lease, r renewal) (*Grant, error) {
 	switch {
-	case machineFlow(srv) != "":
+	case MachineFlow(srv) != "":
+		rf.count.asked.Add(1)
 		next, answer, err := rf.obtain(ctx, a, srv, r.challenge)
 		if err != nil {
 			return nil, rf.failures.record(ctx, a, srv, err)
@@ -225,13 +233,13 @@ var errSuperseded = errors.New("the grant was changed meanwhile")
 // refresh spends the refresh token. It asks a second time in two cases only: to make
 // sure of an invalid_grant, and, soon, when the answer was lost: servers let the
 // previous token be used once more for that.
-func (rf *refresher) refresh(ctx context.Context, a Account, srv config.Server, g *grant, l vault.Lease) (*oauth.TokenResponse, error) {
-	b := rf.boundsOf(ctx, srv)
+func (rf *refresher) refresh(ctx context.Context, a Account, srv config.Server, g *Grant, l vault.Lease) (*oauth.TokenResponse, error) {
+	b := rf.BoundsOf(ctx, srv)
 	b.Ports = g.Bounds.Ports
 	if g.Bounds.Port == "" {
 		b.Port = "" // written by an older version, which compared no ports
 	}
-	w := rf.client(b)
+	w := rf.Client(b)
 	defer w.Close()
 	first := func(ctx context.Context) error { return rf.sends.proveFirst(ctx, a, g, l) }
 	start, lost, refusals := time.Now(), error(nil), 0
@@ -241,14 +249,14 @@ func (rf *refresher) refresh(ctx context.Context, a Account, srv config.Server, 
 		case errors.Is(err, errNotFirst) && lost != nil:
 			return nil, lost // the repeat was not sent
 		case errors.Is(err, errNotFirst) && refusals > 0:
-			return nil, &TokenError{Host: oauth.HostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed: " + err.Error(), Err: err}
+			return nil, &oauth.TokenError{Host: oauth.HostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed: " + err.Error(), Err: err}
 		case oauth.RefusedWith(err, "invalid_grant"):
 			if refusals++; refusals == 2 {
 				return nil, err
 			}
-			now, loadErr := rf.grants.load(ctx, a)
+			now, loadErr := rf.grants.Load(ctx, a)
 			if loadErr != nil {
-				return nil, &TokenError{Host: oauth.HostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed while the store is out of reach", Err: loadErr}
+				return nil, &oauth.TokenError{Host: oauth.HostOf(g.TokenEndpoint), Reason: "the refusal cannot be confirmed while the store is out of reach", Err: loadErr}
 			}
 			if now == nil || now.Generation != g.Generation {
 				return nil, errSuperseded
@@ -262,7 +270,7 @@ func (rf *refresher) refresh(ctx context.Context, a Account, srv config.Server, 
 }
 
 // spend sends one refresh request, to the endpoint recorded at login.
-func (rf *refresher) spend(ctx context.Context, w *oauth.Client, srv config.Server, g *grant, first func(context.Context) error) (*oauth.TokenResponse, error) {
+func (rf *refresher) spend(ctx context.Context, w *oauth.Client, srv config.Server, g *Grant, first func(context.Context) error) (*oauth.TokenResponse, error) {
 	rf.count.asked.Add(1)
 	key, err := oauth.LoadDPoPKey(g.DPoP.Secret)
 	if err != nil {
@@ -274,14 +282,14 @@ func (rf *refresher) spend(ctx context.Context, w *oauth.Client, srv config.Serv
 	}
 	answer, err := w.RequestToken(ctx, oauth.TokenRequest{Endpoint: g.TokenEndpoint, Form: form, Credentials: g.clientNow(srv), DPoP: key, BeforeSend: first})
 	if err == nil {
-		err = bound(g, answer)
+		err = g.CheckBinding(answer)
 	}
 	return answer, err
 }
 
 // clientNow is the grant's client, with the secret that is configured now if it is a
 // configured client: secrets are rotated.
-func (g *grant) clientNow(srv config.Server) oauth.Credentials {
+func (g *Grant) clientNow(srv config.Server) oauth.Credentials {
 	c, o := g.Client, oauth.SettingsOf(srv)
 	if c.Source == oauth.SourceConfigured && o.ClientID == c.ID {
 		if o.ClientSecret != "" {
@@ -295,13 +303,13 @@ func (g *grant) clientNow(srv config.Server) oauth.Credentials {
 }
 
 // keepAnswer makes new tokens durable, then lets everybody use them.
-func (rf *refresher) keepAnswer(ctx context.Context, a Account, g, next *grant, answer *oauth.TokenResponse, l vault.Lease) (*grant, error) {
+func (rf *refresher) keepAnswer(ctx context.Context, a Account, g, next *Grant, answer *oauth.TokenResponse, l vault.Lease) (*Grant, error) {
 	next.Generation = 1
 	var version int64
 	if g != nil {
-		next.Generation, version = g.Generation+1, g.version
+		next.Generation, version = g.Generation+1, g.Version
 	}
-	next.take(answer)
+	next.Take(answer)
 	err := rf.write(ctx, a, next, version, l)
 	if errors.Is(err, vault.ErrFenced) {
 		err = rf.sends.keepLate(ctx, a, next, version)
@@ -311,7 +319,7 @@ func (rf *refresher) keepAnswer(ctx context.Context, a Account, g, next *grant, 
 		return rf.winner(ctx, a, g)
 	case err != nil:
 		// All there is of the login is in this process now.
-		rf.log.Warn("a renewed login is only in memory", "account", a.String(), "error", err)
+		rf.Log.Warn("a renewed login is only in memory", "account", a.String(), "error", err)
 		rf.grants.unsaved.put(a, next, version)
 	}
 	rf.count.renewed.Add(1)
@@ -322,26 +330,26 @@ func (rf *refresher) keepAnswer(ctx context.Context, a Account, g, next *grant, 
 }
 
 // write stores a grant under the lease, trying again while the store is out of reach.
-func (rf *refresher) write(ctx context.Context, a Account, g *grant, version int64, l vault.Lease) error {
-	data, err := g.encode()
+func (rf *refresher) write(ctx context.Context, a Account, g *Grant, version int64, l vault.Lease) error {
+	data, err := g.Encode()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveLimit)
 	defer cancel()
 	return rf.persist(ctx, func(ctx context.Context) error {
-		rec, err := rf.store.PutFenced(ctx, a.key(vault.KindGrant), data, version, l)
+		rec, err := rf.Store.PutFenced(ctx, a.Key(vault.KindGrant), data, version, l)
 		if err == nil {
-			g.version = rec.Version
+			g.Version = rec.Version
 		}
 		return err
 	})
 }
 
 // winner returns what somebody newer wrote; ours is dropped.
-func (rf *refresher) winner(ctx context.Context, a Account, g *grant) (*grant, error) {
+func (rf *refresher) winner(ctx context.Context, a Account, g *Grant) (*Grant, error) {
 	rf.count.superseded.Add(1)
-	now, err := rf.grants.load(ctx, a)
+	now, err := rf.grants.Load(ctx, a)
 	switch {
 	case err != nil:
 		return nil, err
@@ -357,11 +365,11 @@ func (rf *refresher) winner(ctx context.Context, a Account, g *grant) (*grant, e
 
 // endGrant writes down that the server has confirmed the end of a grant. The record
 // stays, with the reason in it.
-func (rf *refresher) endGrant(ctx context.Context, a Account, g *grant, l vault.Lease, cause error) error {
+func (rf *refresher) endGrant(ctx context.Context, a Account, g *Grant, l vault.Lease, cause error) error {
 	next := *g
 	next.Generation++
-	next.Ended = &ending{At: time.Now(), Reason: fmt.Sprintf("the authorization server has ended the login (%v)", cause)}
-	if err := rf.write(ctx, a, &next, g.version, l); err != nil {
+	next.Ended = &Ending{At: time.Now(), Reason: fmt.Sprintf("the authorization server has ended the login (%v)", cause)}
+	if err := rf.write(ctx, a, &next, g.Version, l); err != nil {
 		if errors.Is(err, vault.ErrConflict) || errors.Is(err, vault.ErrFenced) {
 			if _, err := rf.winner(ctx, a, g); err != nil {
 				return err
@@ -377,11 +385,11 @@ func (rf *refresher) endGrant(ctx context.Context, a Account, g *grant, l vault.
 }
 
 // keepRotated saves a new refresh token out of an answer that is no good otherwise.
-func (rf *refresher) keepRotated(ctx context.Context, a Account, g *grant, answer *oauth.TokenResponse, l vault.Lease) {
+func (rf *refresher) keepRotated(ctx context.Context, a Account, g *Grant, answer *oauth.TokenResponse, l vault.Lease) {
 	next := *g
 	next.Refresh = oauth.StoredSecret{Secret: answer.Refresh}
-	if err := rf.write(ctx, a, &next, g.version, l); err != nil {
-		rf.log.Warn("a rotated refresh token is only in memory", "account", a.String(), "error", err)
-		rf.grants.unsaved.put(a, &next, g.version)
+	if err := rf.write(ctx, a, &next, g.Version, l); err != nil {
+		rf.Log.Warn("a rotated refresh token is only in memory", "account", a.String(), "error", err)
+		rf.grants.unsaved.put(a, &next, g.Version)
 	}
 }

@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -30,12 +30,12 @@ const (
 // alone. When only a person can help, the error is a [*NeedsLoginError].
 //
 // srv is the server's definition with its placeholders filled in.
-func (e *Engine) Authorize(ctx context.Context, a Account, srv *config.Server, req *http.Request) error {
+func (m *Manager) Authorize(ctx context.Context, a Account, srv *config.Server, req *http.Request) error {
 	if req.Header.Get("Authorization") != "" {
 		return nil
 	}
-	a = a.normal()
-	g, err := e.refresher.usable(ctx, a, srv)
+	a = a.Normal()
+	g, err := m.refresher.usable(ctx, a, srv)
 	if g == nil || err != nil {
 		return err
 	}
@@ -45,15 +45,15 @@ func (e *Engine) Authorize(ctx context.Context, a Account, srv *config.Server, r
 	}
 	if g.DPoP.IsZero() {
 		req.Header.Set("Authorization", "Bearer "+g.Access.Reveal())
-	} else if err := e.refresher.prove(g, req); err != nil {
+	} else if err := m.refresher.prove(g, req); err != nil {
 		return err
 	}
-	e.tokens.handed(g.Access.Secret)
+	m.env.tokens.handed(g.Access.Secret)
 	return nil
 }
 
 // prove puts a bound token and the proof of its key on a request.
-func (rf *refresher) prove(g *grant, req *http.Request) error {
+func (rf *refresher) prove(g *Grant, req *http.Request) error {
 	key, err := oauth.LoadDPoPKey(g.DPoP.Secret)
 	if err != nil {
 		return err
@@ -68,8 +68,8 @@ func (rf *refresher) prove(g *grant, req *http.Request) error {
 }
 
 // usable returns a grant to act with, renewed if need be; nil when there is none.
-func (rf *refresher) usable(ctx context.Context, a Account, srv *config.Server) (*grant, error) {
-	g, err := rf.grants.current(ctx, a)
+func (rf *refresher) usable(ctx context.Context, a Account, srv *config.Server) (*Grant, error) {
+	g, err := rf.grants.Current(ctx, a)
 	if g == nil || err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (rf *refresher) usable(ctx context.Context, a Account, srv *config.Server) 
 		return nil, needsLogin(a, "%v", err)
 	}
 	if g.unrestricted(srv) {
-		if machineFlow(*srv) == "" {
+		if MachineFlow(*srv) == "" {
 			return nil, needsLogin(a, "the token is not restricted to this server")
 		}
 		return rf.renew(ctx, a, *srv, renewal{stale: g.Generation})
@@ -86,7 +86,7 @@ func (rf *refresher) usable(ctx context.Context, a Account, srv *config.Server) 
 	if g.Ended != nil && (g.Expires.IsZero() || g.expired(now) || rf.tokens.isRefused(g.Access.Secret)) {
 		return nil, needsLogin(a, "%s", g.Ended.Reason)
 	}
-	if reason := rf.verdicts.standing(a, g.version); reason != "" {
+	if reason := rf.verdicts.standing(a, g.Version); reason != "" {
 		return nil, needsLogin(a, "%s", reason)
 	}
 	if g.Ended != nil || now.Before(rf.due(g)) || !canRenew(g, *srv) {
@@ -99,14 +99,14 @@ func (rf *refresher) usable(ctx context.Context, a Account, srv *config.Server) 
 		return rf.renewSoon(ctx, a, *srv, g), nil
 	}
 	fresh, err := rf.renew(ctx, a, *srv, renewal{stale: g.Generation})
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, oauth.ErrUnavailable) {
 		return g, nil
 	}
 	return fresh, err
 }
 
 // renewSoon renews a token that is still good, and gives up waiting early.
-func (rf *refresher) renewSoon(ctx context.Context, a Account, srv config.Server, g *grant) *grant {
+func (rf *refresher) renewSoon(ctx context.Context, a Account, srv config.Server, g *Grant) *Grant {
 	ctx, cancel := context.WithTimeout(ctx, softWait)
 	defer cancel()
 	if fresh, err := rf.renew(ctx, a, srv, renewal{stale: g.Generation}); err == nil {
@@ -117,7 +117,7 @@ func (rf *refresher) renewSoon(ctx context.Context, a Account, srv config.Server
 
 // due is when to renew: at three quarters of the life or five minutes before its
 // end, whichever is later, and a little after that, differently in each process.
-func (rf *refresher) due(g *grant) time.Time {
+func (rf *refresher) due(g *Grant) time.Time {
 	if g.Expires.IsZero() {
 		return time.Unix(1<<40, 0) // never by the clock
 	}
@@ -132,14 +132,14 @@ func (rf *refresher) due(g *grant) time.Time {
 
 // spread returns a part of d that differs from process to process, so that they do
 // not all do the same thing at the same moment.
-func (v *env) spread(about string, d time.Duration) time.Duration {
+func (v *Env) spread(about string, d time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(v.seed + about)) // never fails
 	return time.Duration(float64(h.Sum32()%1000) / 1000 * float64(d))
 }
 
-// renewable reports whether the grant holds what renews it.
-func (g *grant) renewable() bool {
+// Renewable reports whether the grant holds what renews it.
+func (g *Grant) Renewable() bool {
 	switch g.Flow {
 	case FlowClientCredentials, FlowJWTBearer, FlowEnterprise:
 		return true
@@ -148,9 +148,9 @@ func (g *grant) renewable() bool {
 }
 
 // canRenew reports whether a grant can be renewed without a person.
-func canRenew(g *grant, srv config.Server) bool {
+func canRenew(g *Grant, srv config.Server) bool {
 	if g == nil {
-		return machineFlow(srv) != ""
+		return MachineFlow(srv) != ""
 	}
-	return machineFlow(srv) != "" || !g.Refresh.IsZero()
+	return MachineFlow(srv) != "" || !g.Refresh.IsZero()
 }

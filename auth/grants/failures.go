@@ -1,4 +1,4 @@
-package auth
+package grants
 
 import (
 	"context"
@@ -32,22 +32,22 @@ type attempts struct {
 }
 
 func attemptsKey(a Account) vault.Key {
-	k := a.key(vault.KindStep)
+	k := a.Key(vault.KindStep)
 	k.Name = "renew " + k.Name
 	return k
 }
 
 // failureLog remembers refreshes that failed, for all processes that share the store.
 type failureLog struct {
-	*env
+	*Env
 
-	clients *registrar
+	forgetClient func(context.Context, Account) // called when the server no longer knows the client
 }
 
 // load reads what is remembered. A record that is damaged counts as nothing;
 // a store that cannot be read is an error, since there may be one.
 func (fl *failureLog) load(ctx context.Context, a Account) (t attempts, err error) {
-	rec, err := fl.store.Get(ctx, attemptsKey(a))
+	rec, err := fl.Store.Get(ctx, attemptsKey(a))
 	switch {
 	case err == nil:
 		_ = json.Unmarshal(rec.Data, &t) // nonsense counts as nothing
@@ -85,28 +85,28 @@ func (fl *failureLog) record(ctx context.Context, a Account, srv config.Server, 
 	t.Failures++
 	wait := min(firstBackoff<<min(t.Failures-1, 10), maxBackoff)
 	wait += fl.spread(fmt.Sprint(a, t.Failures), wait/5)
-	var te *TokenError
+	var te *oauth.TokenError
 	if errors.As(cause, &te) && te.RetryAfter > wait {
 		wait = te.RetryAfter
 	}
 	wait = min(wait, maxBackoff)
 	t.NotBefore, t.Reason = time.Now().Add(wait), oauth.Clean(cause.Error(), 300)
-	t.Login = errors.Is(cause, ErrRefused) && !oauth.RefusedWith(cause, "slow_down") || errors.Is(cause, ErrNoClient)
-	if t.Login && machineFlow(srv) != "" {
+	t.Login = errors.Is(cause, oauth.ErrRefused) && !oauth.RefusedWith(cause, "slow_down") || errors.Is(cause, oauth.ErrNoClient)
+	if t.Login && MachineFlow(srv) != "" {
 		t.Refused = assertionPrint(srv)
 	}
 	if oauth.RefusedWith(cause, "invalid_client", "unauthorized_client") {
-		fl.clients.forgetOf(ctx, a)
+		fl.forgetClient(ctx, a)
 	}
 	if data, err := json.Marshal(t); err == nil {
 		keepData := func([]byte) ([]byte, error) { return data, nil }
-		if _, err := vault.Update(ctx, fl.store, attemptsKey(a), keepData); err != nil {
-			fl.log.Warn("a failed renewal could not be written down", "account", a.String(), "error", err)
+		if _, err := vault.Update(ctx, fl.Store, attemptsKey(a), keepData); err != nil {
+			fl.Log.Warn("a failed renewal could not be written down", "account", a.String(), "error", err)
 		}
 	}
 	if t.Login {
 		need := needsLogin(a, "%s", t.Reason)
-		if machineFlow(srv) != "" {
+		if MachineFlow(srv) != "" {
 			need.Command = "usher doctor " + a.String()
 		}
 		return need
@@ -114,21 +114,13 @@ func (fl *failureLog) record(ctx context.Context, a Account, srv config.Server, 
 	return &UnavailableError{Account: a, Reason: t.Reason, RetryAfter: wait, Err: cause}
 }
 
-// forgetOf throws away the registration that an account's grant was made
-// with: its server no longer knows it.
-func (rg *registrar) forgetOf(ctx context.Context, a Account) {
-	if g, err := rg.grants.load(ctx, a); err == nil && g != nil {
-		rg.forget(ctx, g.Bind, g.Group, g.Client)
-	}
-}
-
 // clear forgets failures after a success.
 func (fl *failureLog) clear(ctx context.Context, a Account) {
 	if t, err := fl.load(ctx, a); err == nil && t == (attempts{}) {
 		return
 	}
-	if _, err := fl.store.Take(ctx, attemptsKey(a)); err != nil && !errors.Is(err, vault.ErrNotFound) {
-		fl.log.Warn("an old failure is still remembered", "account", a.String(), "error", err)
+	if _, err := fl.Store.Take(ctx, attemptsKey(a)); err != nil && !errors.Is(err, vault.ErrNotFound) {
+		fl.Log.Warn("an old failure is still remembered", "account", a.String(), "error", err)
 	}
 }
 
@@ -140,12 +132,12 @@ type unsavedGrants struct {
 }
 
 type unsaved struct {
-	g       *grant
+	g       *Grant
 	version int64
 	next    time.Time
 }
 
-func (b *unsavedGrants) put(a Account, g *grant, version int64) {
+func (b *unsavedGrants) put(a Account, g *Grant, version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.by == nil {
@@ -174,7 +166,7 @@ func (b *unsavedGrants) remove(a Account, u *unsaved) {
 }
 
 // fromMemory returns a grant that only this process has, saving it if it can.
-func (gs *grantStore) fromMemory(ctx context.Context, a Account) *grant {
+func (gs *Store) fromMemory(ctx context.Context, a Account) *Grant {
 	u, try := gs.unsaved.get(a)
 	if u == nil {
 		return nil
@@ -185,32 +177,32 @@ func (gs *grantStore) fromMemory(ctx context.Context, a Account) *grant {
 	return u.g
 }
 
-// saved reads an account's grant as loadGrant does, when it is certain that this
+// saved reads an account's grant as Load does, when it is certain that this
 // process has none that is newer: the store's refresh token would be a spent one.
-func (gs *grantStore) saved(ctx context.Context, a Account) (*grant, error) {
+func (gs *Store) saved(ctx context.Context, a Account) (*Grant, error) {
 	if u, _ := gs.unsaved.get(a); u != nil {
 		if err := gs.saveNow(ctx, a, u); err != nil {
 			return nil, &UnavailableError{Account: a, Reason: "its renewed login could not be stored yet", RetryAfter: time.Second, Err: err}
 		}
 	}
-	return gs.load(ctx, a)
+	return gs.Load(ctx, a)
 }
 
 // saveNow tries once to store a grant that only this process has. Nil means that the
 // store has it, or a newer one.
-func (gs *grantStore) saveNow(ctx context.Context, a Account, u *unsaved) error {
+func (gs *Store) saveNow(ctx context.Context, a Account, u *unsaved) error {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
-	data, err := u.g.encode()
+	data, err := u.g.Encode()
 	if err == nil {
-		_, err = gs.store.Put(ctx, a.key(vault.KindGrant), data, u.version)
+		_, err = gs.env.Store.Put(ctx, a.Key(vault.KindGrant), data, u.version)
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, vault.ErrConflict):
-		gs.log.Warn("a renewed login was replaced before it could be stored", "account", a.String())
+		gs.env.Log.Warn("a renewed login was replaced before it could be stored", "account", a.String())
 	default:
-		gs.log.Warn("a renewed login is still only in memory", "account", a.String(), "error", err)
+		gs.env.Log.Warn("a renewed login is still only in memory", "account", a.String(), "error", err)
 		return fmt.Errorf("store the login of %s: %w", a, err)
 	}
 	gs.unsaved.remove(a, u)
