@@ -8,6 +8,7 @@ import (
 
 	"github.com/usher-mcp/usher/host/internal/deadline"
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/internal/suggest"
 	"github.com/usher-mcp/usher/mcp"
 )
 
@@ -132,7 +133,7 @@ func (u *unit) unknownTool(req Request, err error) error {
 		return err
 	}
 	return &Error{
-		Server: u.key.Server, Advice: didYouMean(name, u.catalog.toolNames()),
+		Server: u.key.Server, Advice: suggest.Question(name, u.catalog.toolNames()),
 		Err: &unknownError{what: ErrUnknownTool, text: fmt.Sprintf("%s has no tool named %q", u.key.Server, name), err: err},
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/internal/suggest"
 	"github.com/usher-mcp/usher/upstream"
 )
 
@@ -128,7 +128,7 @@ func (e *NeedsLoginError) Is(target error) bool { return target == ErrNeedsLogin
 
 // unknownServer explains that there is no such server and which may be meant.
 func unknownServer(name string, known []string) error {
-	return &Error{Server: name, Err: &unknownError{what: ErrUnknownServer, text: fmt.Sprintf("no server named %q is configured", name)}, Advice: didYouMean(name, known)}
+	return &Error{Server: name, Err: &unknownError{what: ErrUnknownServer, text: fmt.Sprintf("no server named %q is configured", name)}, Advice: suggest.Question(name, known)}
 }
 
 // unknownError is a sentinel in words of its own.
@@ -143,18 +143,3 @@ func (e *unknownError) Error() string { return e.text }
 func (e *unknownError) Is(target error) bool { return target == e.what }
 
 func (e *unknownError) Unwrap() error { return e.err }
-
-// didYouMean is the end of a message about an unknown name.
-func didYouMean(name string, known []string) string {
-	near := config.Nearest(name, known)
-	switch len(near) {
-	case 0:
-		return ""
-	case 1:
-		return fmt.Sprintf("did you mean %q?", near[0])
-	}
-	for i, n := range near {
-		near[i] = fmt.Sprintf("%q", n)
-	}
-	return "did you mean " + strings.Join(near[:len(near)-1], ", ") + " or " + near[len(near)-1] + "?"
-}

@@ -11,7 +11,7 @@ import (
 // Errors that callers branch on.
 var (
 	// ErrNeedsLogin: a person has to log in, see [NeedsLoginError].
-	ErrNeedsLogin = errors.New("a login is needed")
+	ErrNeedsLogin = errors.New("login required")
 	// ErrStepUp: the server keeps asking for more permission than it is given.
 	ErrStepUp = errors.New("the server keeps asking for more permission")
 	// ErrClosed: the engine was closed.

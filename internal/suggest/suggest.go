@@ -9,6 +9,7 @@ package suggest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -145,4 +146,19 @@ func DidYouMean(name string, candidates []string) string {
 		return ""
 	}
 	return `; did you mean "` + near[0] + `"?`
+}
+
+// Question asks whether one of the nearest candidates was meant, "" when none is near.
+func Question(name string, candidates []string) string {
+	near := Nearest(name, candidates)
+	switch len(near) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("did you mean %q?", near[0])
+	}
+	for i, n := range near {
+		near[i] = fmt.Sprintf("%q", n)
+	}
+	return "did you mean " + strings.Join(near[:len(near)-1], ", ") + " or " + near[len(near)-1] + "?"
 }

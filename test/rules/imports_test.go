@@ -216,12 +216,13 @@ var rooms = map[string]rule{
 	},
 	"cli/torture": {ours: []string{"cli", "cli/cmdutil", "internal/fake", "internal/torture"}, theirs: []string{"github.com/spf13/cobra"}},
 
-	"status":            {ours: []string{"config", "host", "policy"}},
-	"internal/fake":     {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
-	"cmd/usher":         {ours: []string{"cli", "process"}},
-	"cmd/usher-torture": {ours: []string{"cli/cmdutil", "cli/torture", "process"}},
-	"bench":             {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	"test":              {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/goccy/go-yaml", "golang.org/x/sys"}},
+	"status":                       {ours: []string{"config", "host", "policy"}},
+	"upstream/internal/definition": {},
+	"internal/fake":                {theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"cmd/usher":                    {ours: []string{"cli", "process"}},
+	"cmd/usher-torture":            {ours: []string{"cli/cmdutil", "cli/torture", "process"}},
+	"bench":                        {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk"}},
+	"test":                         {ours: []string{"*"}, theirs: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/goccy/go-yaml", "golang.org/x/sys"}},
 }
 
 // inTests may be imported by test files of any room.

@@ -23,7 +23,7 @@ var moreMethods = map[string]int{
 	"console.Console":      41,
 	"gateway.Gateway":      77,
 	"host.Host":            49,
-	"host.unit":            69,
+	"host.unit":            72,
 	"policy.Gate":          84,
 	"surface.Surface":      65,
 	"upstream.Conn":        45,
