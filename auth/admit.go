@@ -80,7 +80,7 @@ func (rg *registrar) admit(ctx context.Context) error {
 		}
 	}
 	if left >= limit.Registrations {
-		return fmt.Errorf("%w: %d client registrations are in use; usher logout removes those of logins you no longer need", ErrTooMany, left)
+		return fmt.Errorf("%w: %d client registrations are in use; log out of accounts that you no longer need", ErrTooMany, left)
 	}
 	return nil
 }

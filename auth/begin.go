@@ -113,7 +113,7 @@ func (e *Engine) Begin(ctx context.Context, a Account, srv config.Server, option
 	}
 	defer b.web.Close()
 	if b.p.Metadata.AuthorizationEndpoint == "" && b.p.Metadata.DeviceEndpoint != "" {
-		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server has a device endpoint only; run `%s --device`", a, ErrNoFlow, a.LoginCommand())
+		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server has a device endpoint only; log in with a device code", a, ErrNoFlow)
 	}
 	if b.p.Metadata.AuthorizationEndpoint == "" {
 		return nil, fmt.Errorf("log in to %s with a browser: %w: the authorization server names no authorization endpoint", a, ErrNoFlow)

@@ -209,7 +209,7 @@ func (co *completer) storeGrant(ctx context.Context, p *pending, answer *oauth.T
 // denied turns the server's refusal into an error, and learns from it.
 func (co *completer) denied(ctx context.Context, p *pending, cb Callback) error {
 	a := p.account()
-	d := &DeniedError{Account: a, Code: "an error", Words: oauth.CleanDescription(cb.Words), Hint: fmt.Sprintf("run `%s` to try again", a.LoginCommand())}
+	d := &DeniedError{Account: a, Code: "an error", Words: oauth.CleanDescription(cb.Words), Hint: "log in again to retry"}
 	if oauth.ValidErrorCode(cb.Error) {
 		d.Code = cb.Error
 	}

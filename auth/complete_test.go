@@ -133,7 +133,7 @@ func TestCallbackTooLate(t *testing.T) {
 		cb := w.answer(p)
 		time.Sleep(pendingLife)
 		_, err = w.e.Complete(t.Context(), cb)
-		wantErr(t, err, ErrUnknownState, "usher login srv")
+		wantErr(t, err, ErrUnknownState, "log in again")
 		if w.tokens("") != 0 {
 			t.Error("a code was traded after its time")
 		}

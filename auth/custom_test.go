@@ -50,7 +50,7 @@ func TestOnlyDeviceEndpoint(t *testing.T) {
 	w := custom(t)
 	w.srv.OAuth.AuthorizationEndpoint = ""
 	_, err := w.e.Begin(t.Context(), w.a, w.srv, nil)
-	wantErr(t, err, ErrNoFlow, "usher login srv --device")
+	wantErr(t, err, ErrNoFlow, "device code")
 	if _, err := w.e.BeginDevice(t.Context(), w.a, w.srv, nil); err != nil {
 		t.Error(err)
 	}

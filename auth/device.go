@@ -174,7 +174,7 @@ func (dl *deviceLogins) pollUntil(ctx context.Context, p *pending) (*Login, erro
 		}
 		if !time.Now().Before(p.Expires) {
 			dl.pendings.drop(ctx, p)
-			return nil, fmt.Errorf("login to %s: %w; run `%s --device` for a new code", a, ErrExpired, a.LoginCommand())
+			return nil, fmt.Errorf("login to %s: %w; ask for a new code", a, ErrExpired)
 		}
 		if _, err := dl.pendings.find(ctx, p.State.Reveal()); errors.Is(err, ErrUnknownState) {
 			return nil, fmt.Errorf("login to %s: %w", a, ErrReplaced)
@@ -230,9 +230,9 @@ func (dl *deviceLogins) pollOnce(ctx context.Context, w *oauth.Client, p *pendin
 func pollError(a Account, err error) error {
 	switch {
 	case oauth.RefusedWith(err, "access_denied"):
-		return &DeniedError{Account: a, Code: "access_denied", Hint: fmt.Sprintf("run `%s --device` to try again", a.LoginCommand())}
+		return &DeniedError{Account: a, Code: "access_denied", Hint: "ask for a new code to try again"}
 	case oauth.RefusedWith(err, "expired_token"):
-		return fmt.Errorf("login to %s: %w; run `%s --device` for a new code", a, ErrExpired, a.LoginCommand())
+		return fmt.Errorf("login to %s: %w; ask for a new code", a, ErrExpired)
 	}
 	return fmt.Errorf("login to %s with a device code: %w", a, err)
 }

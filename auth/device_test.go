@@ -95,7 +95,7 @@ func TestDeviceEnds(t *testing.T) {
 
 		p = w.beginDevice()
 		_, err = w.e.PollDevice(t.Context(), p.State)
-		wantErr(t, err, ErrExpired, "usher login srv --device")
+		wantErr(t, err, ErrExpired, "ask for a new code")
 
 		p = w.beginDevice()
 		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)

@@ -80,7 +80,7 @@ func TestWaitTooLate(t *testing.T) {
 		}
 		time.Sleep(pendingLife + time.Minute)
 		_, err = w.e.Wait(t.Context(), p.State)
-		wantErr(t, err, ErrExpired, "usher login srv")
+		wantErr(t, err, ErrExpired, "log in again")
 	})
 }
 

@@ -280,9 +280,13 @@ func wantErr(t *testing.T, err, is error, says ...string) {
 	if !errors.Is(err, is) {
 		t.Fatalf("error %v, want %v", err, is)
 	}
+	text := err.Error()
+	if need, ok := errors.AsType[*NeedsLoginError](err); ok {
+		text += "\n" + need.Command
+	}
 	for _, s := range says {
-		if !strings.Contains(err.Error(), s) {
-			t.Errorf("error %q does not say %q", err, s)
+		if !strings.Contains(text, s) {
+			t.Errorf("error %q does not say %q", text, s)
 		}
 	}
 }

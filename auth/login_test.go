@@ -12,7 +12,7 @@ import (
 
 func TestLoginAndCall(t *testing.T) {
 	w := newWorld(t, nil, &fake.Protected{Challenge: "read write"})
-	if err := w.call(t.Context()); !NeedsPerson(err) || !strings.Contains(err.Error(), "usher login srv") {
+	if err := w.call(t.Context()); !NeedsPerson(err) || !strings.Contains(err.Error(), "srv: login required") {
 		t.Fatalf("call without login: %v", err)
 	}
 	l := w.login()

@@ -180,7 +180,7 @@ func (pl *pendingLogins) findAllowed(ctx context.Context, state string, allowed 
 
 // tooLate says that the time of a login is up.
 func (p *pending) tooLate() error {
-	return fmt.Errorf("login to %s: %w (%v); run `%s` again", p.account(), ErrExpired, p.Expires.Sub(p.Created), p.account().LoginCommand())
+	return fmt.Errorf("login to %s: %w (%v); log in again", p.account(), ErrExpired, p.Expires.Sub(p.Created))
 }
 
 func decodePending(rec vault.Record) (*pending, error) {

@@ -87,13 +87,21 @@ type CorruptError struct {
 
 func (e *CorruptError) Error() string {
 	if e.Key != (Key{}) {
-		return fmt.Sprintf("record %s is damaged: %v (the other records are not affected; run `usher doctor`)", e.Key, e.Err)
+		return fmt.Sprintf("record %s is damaged: %v (the other records are not affected)", e.Key, e.Err)
 	}
 	kept := ""
 	if e.Copy != "" {
 		kept = "; a copy was kept at " + e.Copy
 	}
-	return fmt.Sprintf("store %s is damaged: %v%s (run `usher store repair`)", e.Path, e.Err, kept)
+	return fmt.Sprintf("store %s is damaged: %v%s", e.Path, e.Err, kept)
+}
+
+// Hint is the next step.
+func (e *CorruptError) Hint() string {
+	if e.Key != (Key{}) {
+		return "check the store"
+	}
+	return "repair the store"
 }
 
 // Is makes errors.Is(err, ErrCorrupt) true.

@@ -32,8 +32,11 @@ type NeedsLoginError struct {
 }
 
 func (e *NeedsLoginError) Error() string {
-	return fmt.Sprintf("%s: %v: %s; run `%s`", e.Account, ErrNeedsLogin, e.Reason, e.Command)
+	return fmt.Sprintf("%s: %v: %s", e.Account, ErrNeedsLogin, e.Reason)
 }
+
+// Hint is the next step. Programs with a command line show Command instead.
+func (e *NeedsLoginError) Hint() string { return "log in to " + e.Account.String() }
 
 // Is makes errors.Is(err, ErrNeedsLogin) hold.
 func (e *NeedsLoginError) Is(target error) bool { return target == ErrNeedsLogin }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -141,7 +142,11 @@ func tokenRevokeRun(ctx context.Context, o *tokenRevokeOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Frontend().Tokens().Revoke(ctx, o.id); err != nil {
+	err = h.Frontend().Tokens().Revoke(ctx, o.id)
+	if errors.Is(err, authn.ErrNoToken) {
+		return cmdutil.WithHint(err, "usher token list")
+	}
+	if err != nil {
 		return err
 	}
 	o.f.Note("token %s is revoked", o.id)

@@ -68,7 +68,7 @@ type Mint struct {
 }
 
 // ErrNoToken: there is no token with that id.
-var ErrNoToken = errors.New("no such token; see: usher token list")
+var ErrNoToken = errors.New("no such token")
 
 // Tokens mints, lists and revokes bearer tokens. It is an [Authenticator] and a [Watcher].
 type Tokens struct {

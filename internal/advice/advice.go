@@ -11,10 +11,12 @@ package advice
 import (
 	"errors"
 
+	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/host"
 	"github.com/usher-mcp/usher/policy"
 	"github.com/usher-mcp/usher/policy/pins"
+	"github.com/usher-mcp/usher/vault"
 )
 
 // LoginCommand is the command with which a person logs in to the account of a key.
@@ -93,6 +95,13 @@ func Next(err error) string {
 		}
 	case *policy.UnknownError:
 		return adviceUnknown(e)
+	case *auth.NeedsLoginError:
+		return e.Command
+	case *vault.CorruptError:
+		if e.Key != (vault.Key{}) {
+			return "usher doctor"
+		}
+		return "usher store repair"
 	}
 	return h.Hint()
 }

@@ -19,7 +19,7 @@ var mayAdvise = []string{"cli", "console", "cmd", "internal/advice", "status", "
 // stillAdvise are files that hold command lines of usher and should not.
 var stillAdvise = []string{
 	"config/resolve.go", "config/read.go",
-	"vault/sqlstore/open.go", "vault/sqlstore/migrate.go", "vault/errors.go", "vault/keys/place.go",
+	"vault/keys/place.go",
 }
 
 // commandLines finds commands of usher where an embedding program would show them as its

@@ -104,7 +104,7 @@ var rooms = map[string]rule{
 
 	"console": {ours: []string{"auth", "auth/bulk", "host", "internal/argument", "policy", "policy/budget", "status", "surface", "surface/search"}},
 
-	"internal/advice":     {ours: []string{"config", "host", "policy", "policy/pins"}},
+	"internal/advice":     {ours: []string{"auth", "config", "host", "policy", "policy/pins", "vault"}},
 	"internal/argument":   {},
 	"internal/catalog":    {ours: []string{"host", "vault"}},
 	"internal/logins":     {ours: []string{"auth", "auth/bulk", "config", "host", "policy", "upstream", "vault"}},

@@ -174,7 +174,7 @@ func TestDamagedPages(t *testing.T) {
 		for key := range content {
 			_, err := s.Get(t.Context(), key)
 			c, ok := errors.AsType[*vault.CorruptError](err)
-			if !ok || c.Path != path || c.Copy == "" || !strings.Contains(err.Error(), "usher store repair") {
+			if !ok || c.Path != path || c.Copy == "" || c.Hint() != "repair the store" {
 				t.Fatalf("Get = %v; want a CorruptError with the file, the copy and the way out", err)
 			}
 			if kept, err := os.ReadFile(c.Copy); err != nil || !bytes.Equal(kept, whole) {

@@ -88,6 +88,6 @@ func (s *Store) route(from, to int) (statements []string) {
 }
 
 func (s *Store) newer(version int) error {
-	return fmt.Errorf("%w: %s has schema %d, this usher knows %d (upgrade usher, or run `usher store migrate --to %d` with the newer one)",
+	return fmt.Errorf("%w: %s has schema %d, this usher knows %d (upgrade usher, or migrate the store to schema %d with the newer version)",
 		vault.ErrNewer, s.where, version, SchemaVersion(), SchemaVersion())
 }

@@ -231,7 +231,7 @@ func spoken(err error) bool {
 
 func (s *Store) hint() string {
 	if s.path == "" {
-		return "is the database up? `usher doctor` checks"
+		return "check that the database is running and reachable"
 	}
 	return "check the disk's free space and the owner and mode of the file and its directory"
 }
