@@ -33,7 +33,7 @@ await drive(async ({ context, page, params, assert, axe, shot, forgive }) => {
       if (await choice.count()) await choice.selectOption(value);
       else await field.locator('input, textarea').fill(value);
     }
-    if (sure) await page.getByLabel('This tool says that it destroys something').check();
+    if (sure) await page.getByLabel('This tool is marked destructive').check();
     await page.getByRole('button', { name: /^Call / }).click();
   };
   const open = (tool) => page.goto(`${origin}/console/tool?${new URLSearchParams(tool)}`);
@@ -63,7 +63,7 @@ await drive(async ({ context, page, params, assert, axe, shot, forgive }) => {
   // Try a tool, found by what it does.
   await page.getByRole('link', { name: /^Servers/ }).click();
   await server('files').getByRole('link').click();
-  await page.getByRole('button', { name: 'Read its tools' }).click();
+  await page.getByRole('button', { name: 'Refresh tools' }).click();
   await page.locator('[data-tool="files/read_text"]').waitFor();
   await page.keyboard.press('/');
   await page.locator('#q:focus').waitFor();
@@ -79,7 +79,7 @@ await drive(async ({ context, page, params, assert, axe, shot, forgive }) => {
 
   // A server crashes in the middle of a call, and comes back with the next one.
   await page.goto(`${origin}/console/server?name=flaky`);
-  await page.getByRole('button', { name: 'Read its tools' }).click();
+  await page.getByRole('button', { name: 'Refresh tools' }).click();
   await state('flaky', 'connected');
   const watcher = await context.newPage();
   await watcher.goto(`${origin}/console/server?name=flaky`);
@@ -100,14 +100,14 @@ await drive(async ({ context, page, params, assert, axe, shot, forgive }) => {
   // A tool that changes is blocked until its change was looked at.
   for (const [name, fields] of [['notes', { query: 'usher' }], ['tickets', {}]]) {
     await page.goto(`${origin}/console/server?name=${name}`);
-    await page.getByRole('button', { name: 'Read its tools' }).click();
+    await page.getByRole('button', { name: 'Refresh tools' }).click();
     await page.locator('ul.tools a').first().click();
     await call(fields);
     await page.locator('#result [data-run=done]').waitFor();
   }
   await page.goto(`${origin}/console/server?name=tickets`);
   await world('change');
-  await page.getByRole('button', { name: 'Read its tools' }).click();
+  await page.getByRole('button', { name: 'Refresh tools' }).click();
   await page.locator('#pins-waiting').waitFor();
   await open({ server: 'tickets', name: 'close' });
   await page.getByText('This tool is not what it was').waitFor();

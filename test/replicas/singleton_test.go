@@ -19,7 +19,7 @@ func TestSingleton(t *testing.T) {
 		t.Fatalf("the first to be asked does not run it: %s", got)
 	}
 	got := ask(second)
-	for _, want := range []string{"it is a singleton", "http://" + first.addr + "/servers/once/mcp", "usher stop once"} {
+	for _, want := range []string{"it is a singleton", "http://" + first.addr + "/servers/once/mcp", "stop it there"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the other one does not say %q: %s", want, got)
 		}
