@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/usher-mcp/usher/config"
 	"github.com/usher-mcp/usher/event"
-	"github.com/usher-mcp/usher/internal/limit"
 	"github.com/usher-mcp/usher/mcp"
 	"github.com/usher-mcp/usher/upstream"
 )
@@ -206,137 +203,13 @@ func TestListsAreSharedAndKept(t *testing.T) {
 }
 
 // The modern era has to be asked for news of changes; they come on that stream.
-func TestListenModern(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hear := make(chan func(mcp.Message), 1)
-		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{version: mcp.Latest, caps: `{"tools":{"listChanged":true}}`, listen: func(ctx context.Context, on func(mcp.Message)) error {
-				hear <- on
-				<-ctx.Done()
-				return ctx.Err()
-			}}, nil
-		}}
-		var forwarded atomic.Int32
-		h := s.open(t, &Options{OnNotification: func(k Key, m mcp.Message) { forwarded.Add(1) }})
-		_, _ = h.Tools(t.Context(), keyA)
-		_, _ = h.Tools(t.Context(), keyA)
-		if n := s.last().lists.Load(); n != 1 {
-			t.Fatalf("%d lists", n)
-		}
-		(<-hear)(mcp.Message{Method: mcp.MethodNotifyTools})
-		if c, _ := h.Cached(keyA); !c.Stale || forwarded.Load() != 1 {
-			t.Errorf("stale %v, forwarded %d", c.Stale, forwarded.Load())
-		}
-		_, _ = h.Tools(t.Context(), keyA)
-		if n := s.last().lists.Load(); n != 2 {
-			t.Errorf("%d lists after a change", n)
-		}
-	})
-}
-
 // TestChangesBeforeTheSubscription: a list that was read before the server has
 // acknowledged the subscription may have changed unheard, and is read again.
-func TestChangesBeforeTheSubscription(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ack := make(chan struct{})
-		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{version: mcp.Latest, caps: `{"tools":{"listChanged":true}}`, ack: ack}, nil
-		}}
-		h := s.open(t, nil)
-		tools := func(want int32, when string) {
-			t.Helper()
-			if _, err := h.Tools(t.Context(), keyA); err != nil {
-				t.Fatal(err)
-			}
-			if n := s.last().lists.Load(); n != want {
-				t.Errorf("%s: %d lists, want %d", when, n, want)
-			}
-		}
-		tools(1, "first")
-		tools(2, "while nothing is announced")
-		close(ack)
-		synctest.Wait()
-		if c, _ := h.Cached(keyA); !c.Stale {
-			t.Error("a list from before the subscription is trusted")
-		}
-		tools(3, "after the acknowledgement")
-		tools(3, "while changes are announced")
-	})
-}
-
 // TestChangesWithoutTheStream: while the stream of announcements is interrupted, a list
 // is read each time.
-func TestChangesWithoutTheStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lose := make(chan struct{})
-		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-			return &double{version: mcp.Latest, caps: `{"tools":{"listChanged":true}}`, lose: lose}, nil
-		}}
-		h := s.open(t, nil)
-		for i, want := range []int32{1, 1, 2, 3} {
-			if i == 2 {
-				lose <- struct{}{}
-				synctest.Wait()
-			}
-			if _, err := h.Tools(t.Context(), keyA); err != nil {
-				t.Fatal(err)
-			}
-			if n := s.last().lists.Load(); n != want {
-				t.Errorf("list %d: the server was asked %d times, want %d", i+1, n, want)
-			}
-		}
-	})
-}
-
 // TestCatalogsOfOneServerAreLimited: a server that lists other tools in each session
 // does not fill the memory; those of the sessions that asked last are kept.
-func TestCatalogsOfOneServerAreLimited(t *testing.T) {
-	const most = 64 << 10
-	var n atomic.Int32
-	s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-		return &double{list: func(context.Context, string) (upstream.List, error) {
-			def := fmt.Sprintf(`{"name":"tool%d","description":%q}`, n.Add(1), strings.Repeat("x", most/8))
-			return upstream.List{Items: [][]byte{[]byte(def)}, Received: time.Now()}, nil
-		}}, nil
-	}}
-	h := s.open(t, &Options{Memory: noMemory{}, MaxConnected: 100})
-	lists := h.servers["a"].lists
-	if lists.Max != limit.CatalogBytes {
-		t.Errorf("%d bytes of lists are kept, want %d", lists.Max, limit.CatalogBytes)
-	}
-	lists.Max = most
-	kept := func() (lanes []int) {
-		for i := range 20 {
-			if c, ok := h.Cached(Key{Server: "a", Lane: fmt.Sprint(i)}); ok && len(c.Tools) > 0 {
-				lanes = append(lanes, i)
-			}
-		}
-		return lanes
-	}
-	for i := range 20 {
-		if c, err := h.Tools(t.Context(), Key{Server: "a", Lane: fmt.Sprint(i)}); err != nil || len(c.Tools) != 1 {
-			t.Fatal(err)
-		}
-	}
-	if got := kept(); len(got) == 0 || len(got) > 8 || got[len(got)-1] != 19 {
-		t.Errorf("the lists of %v are kept", got)
-	}
-	for i := range 20 { // what is released makes room again
-		h.Release(Key{Server: "a", Lane: fmt.Sprint(i)})
-	}
-	if left := lists.Bytes(); left != 0 {
-		t.Errorf("%d bytes are kept after the release of all", left)
-	}
-}
-
 // noMemory remembers nothing.
-type noMemory struct{}
-
-func (noMemory) Era(context.Context, string) (string, bool)          { return "", false }
-func (noMemory) RememberEra(context.Context, string, string)         {}
-func (noMemory) Tools(context.Context, Key, string) (Catalog, bool)  { return Catalog{}, false }
-func (noMemory) RememberTools(context.Context, Key, string, Catalog) {}
-
 func TestUnknownNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
@@ -418,91 +291,4 @@ func TestKeysAreApart(t *testing.T) {
 	})
 }
 
-func TestDiscover(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &stage{next: func(ctx context.Context, srv config.Server, _ int) (*double, error) {
-			switch srv.Name {
-			case "s07": // hangs
-				<-ctx.Done()
-				return nil, ctx.Err()
-			case "s03":
-				return nil, &upstream.ProtocolError{Server: srv.Name, Msg: "no handshake"}
-			}
-			return &double{list: func(context.Context, string) (upstream.List, error) {
-				return upstream.List{Items: named("one", "two"), Received: time.Now()}, nil
-			}}, nil
-		}}
-		h := newHost(&Options{MaxConnected: 50}, s.dial)
-		defer h.Close()
-		for i := range 20 {
-			mustSpawn(t, h, lazyServer(fmt.Sprintf("s%02d", i)))
-		}
-		mustSpawn(t, h, lazyServer("off", func(s *config.Server) { s.Disabled = true }))
-
-		began := time.Now()
-		tools, servers := 0, map[string]bool{}
-		for row := range h.Discover(t.Context(), nil) {
-			if row.Err != nil && row.Server != "s03" {
-				t.Errorf("%s: %v", row.Server, row.Err)
-			}
-			if row.Err == nil {
-				tools++
-			}
-			servers[row.Server] = true
-			if len(servers) == 19 && tools == 36 {
-				break
-			}
-		}
-		if took := time.Since(began); took >= directSlot || servers["s07"] || servers["off"] {
-			t.Errorf("nineteen answers took %v: %v", took, servers)
-		}
-
-		began = time.Now()
-		rows := h.Gather(t.Context(), nil, time.Second)
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("Gather waited %v for one hung server", took)
-		}
-		if len(rows) != 38 || !slices.IsSortedFunc(rows, func(a, b Row) int { return strings.Compare(a.Server, b.Server) }) {
-			t.Errorf("%d rows, want 36 tools and 2 errors, sorted", len(rows))
-		}
-		for _, r := range rows {
-			if r.Server == "s07" && !errors.Is(r.Err, context.DeadlineExceeded) {
-				t.Errorf("hung: %+v", r)
-			}
-		}
-	})
-}
-
 // Servers that announce changes when they start are read twice and count.
-func TestDiscoverAnnouncedChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for name, announce := range map[string]int32{"once": 1, "always": 1000} {
-			var h *Host
-			s := &stage{next: func(context.Context, config.Server, int) (*double, error) {
-				d := &double{caps: `{"tools":{"listChanged":true}}`}
-				d.list = func(context.Context, string) (upstream.List, error) {
-					if d.lists.Load() <= announce {
-						u, err := h.unit(keyA)
-						if err != nil {
-							return upstream.List{}, err
-						}
-						u.heard(mcp.Message{Method: mcp.MethodNotifyTools})
-					}
-					return upstream.List{Items: named("one", "two"), Received: time.Now()}, nil
-				}
-				return d, nil
-			}}
-			h = s.open(t, nil)
-			rows := 0
-			for row := range h.Discover(t.Context(), nil) {
-				rows++
-				if row.Stale || row.Err != nil {
-					t.Errorf("%s: %+v", name, row)
-				}
-			}
-			if rows != 2 || s.last().lists.Load() > 2 {
-				t.Errorf("%s: %d rows after %d lists", name, rows, s.last().lists.Load())
-			}
-		}
-	})
-}
