@@ -114,7 +114,7 @@ func (s *session) own(token string) bool {
 }
 
 // let gives a browser the cookie that it shows from then on. Its name has the port in
-// it: browsers do not tell the cookies of ports apart, and several ushers on one
+// it: browsers do not tell the cookies of ports apart, and several instances on one
 // machine must not show out each other's browsers.
 func (d *door) let(w http.ResponseWriter, r *http.Request, secret string) {
 	name := d.cookie

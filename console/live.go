@@ -17,28 +17,42 @@ const leastPause = 200 * time.Millisecond
 // all of that region is sent, so that a browser which missed some has the truth with
 // the next.
 func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
-	s := c.door.session(r)
+	ctx, s, done := openStream(c, w, r)
 	if s == nil {
-		refuse(w, consoleStyle, http.StatusForbidden, howToEnter)
 		return
 	}
-	defer c.streams.Add(-1)
-	if c.streams.Add(1) > maxStreams {
-		refuse(w, consoleStyle, http.StatusTooManyRequests, "The console is open too many times.")
-		return
-	}
-	if c.life.Err() != nil {
-		refuse(w, consoleStyle, http.StatusServiceUnavailable, "usher is ending.")
-		return
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(c.life, cancel)()
+	defer done()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	out := &stream{w: w, control: http.NewResponseController(w)}
 	_ = c.followPage(ctx, out, r, s) // the browser has gone, or the console is closed
+}
+
+// openStream counts a stream of a session, which ends with the console. The session is nil
+// when the request was refused; otherwise the caller calls done.
+func openStream(c *Console, w http.ResponseWriter, r *http.Request) (ctx context.Context, s *session, done func()) {
+	if s = c.door.session(r); s == nil {
+		refuse(w, consoleStyle, http.StatusForbidden, howToEnter)
+		return nil, nil, nil
+	}
+	if c.streams.Add(1) > maxStreams {
+		c.streams.Add(-1)
+		refuse(w, consoleStyle, http.StatusTooManyRequests, "The console is open too many times.")
+		return nil, nil, nil
+	}
+	if c.life.Err() != nil {
+		c.streams.Add(-1)
+		refuse(w, consoleStyle, http.StatusServiceUnavailable, "usher is shutting down.")
+		return nil, nil, nil
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(c.life, cancel)
+	return ctx, s, func() {
+		stop()
+		cancel()
+		c.streams.Add(-1)
+	}
 }
 
 // followPage writes until ctx ends.

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 )
 
@@ -21,25 +20,17 @@ const headerCSRF = "X-CSRF-Token"
 
 // serveLoginEvents streams the logins that were started from this console.
 func (c *Console) serveLoginEvents(w http.ResponseWriter, r *http.Request) {
-	s := c.door.session(r)
+	ctx, s, done := openStream(c, w, r)
 	if s == nil {
-		refuse(w, consoleStyle, http.StatusForbidden, howToEnter)
 		return
 	}
-	defer c.streams.Add(-1)
-	if c.streams.Add(1) > maxStreams {
-		refuse(w, consoleStyle, http.StatusTooManyRequests, "The console is open too many times.")
-		return
-	}
+	defer done()
 	w.Header().Set(headerCSRF, s.csrf)
 	d := c.world.Logins()
 	if d == nil {
 		refuse(w, consoleStyle, http.StatusNotFound, noLogins)
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(c.life, cancel)()
 	d.ServeEvents(w, r.WithContext(ctx))
 }
 

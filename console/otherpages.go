@@ -7,6 +7,7 @@ import (
 
 	"github.com/usher-mcp/usher/auth"
 	"github.com/usher-mcp/usher/auth/bulk"
+	"github.com/usher-mcp/usher/status"
 )
 
 // pinView is a tool that waits for approval.
@@ -78,7 +79,7 @@ func loginWords(a *auth.Status, now time.Time) string {
 	case auth.StateOK:
 		words := "logged in"
 		if !a.Expires.IsZero() {
-			words += ", " + spoken(a.Expires.Sub(now)) + " left"
+			words += ", " + status.Approx(a.Expires.Sub(now)) + " left"
 		}
 		if a.CanRefresh {
 			words += ", refreshes"

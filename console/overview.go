@@ -176,7 +176,7 @@ func viewBudgets(list []policy.BudgetStatus, now time.Time) []budgetView {
 		add(b, b.Run, b.RunLimit, "run")
 		window := budget.Short(b.Window)
 		if !b.Refill.IsZero() {
-			window += ", resets in " + spoken(b.Refill.Sub(now))
+			window += ", resets in " + status.Approx(b.Refill.Sub(now))
 		}
 		add(b, b.WindowUsed, b.WindowLimit, window)
 	}

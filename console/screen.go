@@ -32,7 +32,7 @@ type screen struct {
 	code int
 }
 
-// Busy reports whether anything is under way.
+// Busy reports whether anything is in flight.
 func (s *screen) Busy() int {
 	n := 0
 	for _, v := range s.Servers {

@@ -97,5 +97,5 @@ func restartWords(s Server) string {
 	if s.MaxRestarts == 0 {
 		return fmt.Sprint(s.RestartCount)
 	}
-	return fmt.Sprintf("%d of %d within %s", s.RestartCount, s.MaxRestarts, spoken(s.RestartWindow))
+	return fmt.Sprintf("%d of %d within %s", s.RestartCount, s.MaxRestarts, status.Approx(s.RestartWindow))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/usher-mcp/usher/internal/jsonx"
+	"github.com/usher-mcp/usher/status"
 	"github.com/usher-mcp/usher/surface"
 )
 
@@ -103,7 +104,7 @@ func (c *Console) viewRun(r *run, now time.Time) *runView {
 	defer r.mu.Unlock()
 	v := &runView{ID: r.id}
 	if !r.done {
-		v.Running, v.Took = true, spoken(now.Sub(r.began))
+		v.Running, v.Took = true, status.Approx(now.Sub(r.began))
 		return v
 	}
 	v.Took = took(r.took)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/usher-mcp/usher/status"
 )
 
 // ago says how long something is past.
@@ -13,22 +15,9 @@ func ago(now, then time.Time) string {
 		return "never"
 	}
 	if d := now.Sub(then); d >= 5*time.Second {
-		return spoken(d) + " ago"
+		return status.Approx(d) + " ago"
 	}
 	return "just now"
-}
-
-// spoken is a duration as people say it: its largest unit.
-func spoken(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
-	}
-	return fmt.Sprintf("%d d", int(d.Hours())/24)
 }
 
 // took is how long a call lasted.
@@ -41,7 +30,7 @@ func took(d time.Duration) string {
 	case d < time.Minute:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return spoken(d)
+	return status.Approx(d)
 }
 
 // size is a number of bytes as people say it.

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/usher-mcp/usher/config"
+	"github.com/usher-mcp/usher/status"
 )
 
 // The states of a definition. They are part of the JSON output.
 const (
 	StateOK       = "ok"
-	StateDisabled = "disabled"
-	StateHeld     = "held"
-	StateBroken   = "broken"
+	StateDisabled = string(status.Disabled)
+	StateHeld     = string(status.Held)
+	StateBroken   = string(status.Broken)
 )
 
 // ServerState is a server as it is shown.

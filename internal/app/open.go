@@ -269,7 +269,7 @@ func onCall(h *App, o *Options) func(policy.Finished) {
 		if o.OnCall != nil {
 			o.OnCall(f)
 		}
-		if o.Events != nil {
+		if o.Events != nil && o.Events.Subscribers() > 0 {
 			observe.PublishCall(o.Events, f)
 		}
 	}
