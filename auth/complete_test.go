@@ -95,7 +95,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	cb := w.answer(p)
-	w.as.Set("token-slow=30") // all of them are under way at once
+	w.as.Set("token-slow=30") // all of them are in flight at once
 	other := New(w.store, &Options{RoundTripper: w.net})
 	defer func() { _ = other.Close() }()
 	var wg sync.WaitGroup

@@ -90,7 +90,7 @@ func TestStoreHangsAfterRefresh(t *testing.T) {
 	})
 }
 
-// A store that hangs for ever does not keep the lease for ever.
+// A store that hangs forever does not keep the lease forever.
 func TestHangingStoreFreesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, nil)

@@ -176,7 +176,7 @@ func TestLoserErasesNothing(t *testing.T) {
 	w.login()
 	w.as.Expire()
 	w.as.Intercept("token", func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
-		// While the server refuses, somebody else logs in anew.
+		// While the server refuses, somebody else logs in again.
 		w.as.Intercept("token", nil)
 		other := New(w.store, &Options{RoundTripper: w.net})
 		defer func() { _ = other.Close() }()

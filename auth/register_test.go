@@ -102,7 +102,7 @@ func TestLocalhostOnly(t *testing.T) {
 	}
 }
 
-// A server that forgets its clients between logins: the next login registers anew,
+// A server that forgets its clients between logins: the next login registers again,
 // and nothing else is lost.
 func TestForgottenClient(t *testing.T) {
 	w := newWorld(t, nil, nil)

@@ -195,7 +195,7 @@ func calls(ctx context.Context, l *lab) ([]row, error) {
 const steadyRate = 2000
 
 // sameRate compares usher and the bare proxy when both have the same to do. With
-// clients that ask again at once, whoever is faster is asked more and its queue is as
+// clients that ask again at once, the faster one is asked more and its queue is as
 // long, so that its slowest answers tell more about the machine than about it.
 func (l *lab) sameRate(ctx context.Context, a *arena, era string) ([]row, error) {
 	fmt.Fprintf(l.log, "calls: %s, %d a second\n", era, steadyRate)

@@ -34,7 +34,7 @@ const (
 )
 
 // isolation measures what nineteen healthy servers feel of a twentieth: the 99th
-// percentile of their calls with the bad one under way, over that of the round before
+// percentile of their calls with the bad one in flight, over that of the round before
 // without it, as a median of such pairs: what the machine does beside it comes and goes
 // and falls on both of a pair.
 func isolation(ctx context.Context, log io.Writer) ([]row, error) {

@@ -49,7 +49,7 @@ func newLab(ctx context.Context, quick bool, profiles string, log io.Writer) (*l
 	return l, nil
 }
 
-// install writes a program anew, as everybody gets it: a linker writes pages here and
+// install writes a program again, as everybody gets it: a linker writes pages here and
 // there, and the system keeps the file in memory in as many pieces.
 func install(from, to string) error {
 	data, err := os.ReadFile(from)

@@ -144,7 +144,7 @@ func loginTargets(ctx context.Context, h *app.App) ([]bulk.Target, error) {
 	return out, nil
 }
 
-// beginLogins begins logins anew and returns when the last one but the hung one was
+// beginLogins begins logins again and returns when the last one but the hung one was
 // ready.
 func beginLogins(ctx context.Context, h *app.App, targets []bulk.Target, hung string) (took time.Duration, err error) {
 	d := bulk.New(bulk.NewEngine(h.Auth(), nil), &bulk.Options{Bulk: config.Bulk{Concurrency: 8, PrepareTimeout: 4 * time.Second}})

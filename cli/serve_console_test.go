@@ -94,7 +94,7 @@ func TestServeConsole(t *testing.T) {
 			}
 			form("/console/call", "server", "math", "tool", "add", "arg.a", "1", "arg.b", "2")
 			seen := false
-			for tries := 0; !seen && tries < 5000; tries++ { // the call may be under way yet
+			for tries := 0; !seen && tries < 5000; tries++ { // the call may be in flight yet
 				seen = strings.Contains(get(t, client, base+"/console/calls", nil), "a: number, b: number")
 			}
 			if !seen {

@@ -122,7 +122,7 @@ func TestServeSocket(t *testing.T) {
 	}
 }
 
-// A directory that others may enter is refused, as is a socket for several ushers.
+// A directory that others may enter is refused, as is a socket for several instances.
 func TestServeSocketRefuses(t *testing.T) {
 	open, err := os.MkdirTemp("", "usher")
 	if err != nil {

@@ -142,7 +142,7 @@ func TestListenNeedsAStream(t *testing.T) {
 	}
 }
 
-// Requests under way finish while the gateway ends; nothing new is accepted.
+// Requests in flight finish while the gateway ends; nothing new is accepted.
 func TestDrain(t *testing.T) {
 	srv, f := httpFake(t, "f", nil)
 	s := newStack(t, nil, srv)

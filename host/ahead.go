@@ -9,7 +9,7 @@ import (
 // ahead is a connection that is made before the request that needs it comes.
 type ahead struct {
 	done chan struct{} // closed when the rest is set
-	live *live         // held for whoever comes; nil when err is set
+	live *live         // held for the next caller; nil when err is set
 	err  error
 }
 

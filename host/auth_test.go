@@ -112,7 +112,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A login that cannot be renewed right now is not one that a person has to make anew.
+// A login that cannot be renewed right now is not one that a person has to make again.
 func TestRefusedForNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("the authorization server is down; the login is kept")

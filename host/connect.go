@@ -21,7 +21,7 @@ var (
 	// errReplaced says that a unit is no longer the one for its key: look again.
 	errReplaced = errors.New("the server has another definition by now")
 	// errStale says that a dial belongs to an older epoch, or that all who waited
-	// for it had left: whoever still wants a connection starts over.
+	// for it had left: callers that still want a connection start over.
 	errStale = errors.New("the attempt to connect was given up")
 )
 

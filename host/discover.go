@@ -115,7 +115,7 @@ func (h *Host) ask(ctx context.Context, keys []Key) iter.Seq[answer] {
 		ctx, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
-		defer stop() // whoever waits for a server gives up; the dial goes on
+		defer stop() // callers that wait for a server give up; the dial goes on
 		answers := make(chan answer, len(keys))
 		for _, k := range keys {
 			wg.Go(func() {

@@ -251,7 +251,7 @@ func TestPlacesUnderLoad(t *testing.T) {
 	})
 }
 
-// Requests under way outlive Reload, but not its grace; Stop ends them at once.
+// Requests in flight outlive Reload, but not its grace; Stop ends them at once.
 func TestDrainAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{}

@@ -18,7 +18,7 @@ type fault struct {
 // end of its grace, or with the Host.
 type live struct {
 	fault
-	calls     atomic.Int32 // requests under way
+	calls     atomic.Int32 // requests in flight
 	refs      int          // guarded by u.mu
 	draining  bool         // guarded by u.mu
 	worked    bool         // the server has answered on it; guarded by u.mu
@@ -74,7 +74,7 @@ func (l *live) shut() {
 // shuts all connections itself.
 func (l *live) shutSoon() { l.u.h.spawn(l.shut) }
 
-// drain lets what is under way finish, for a while, and then ends the connection.
+// drain lets what is in flight finish, for a while, and then ends the connection.
 // l must be out of use already.
 func (l *live) drain(grace time.Duration) {
 	l.u.mu.Lock()
@@ -135,7 +135,7 @@ func (u *unit) release(l *live) {
 }
 
 // rest ends a lazy connection that nobody has used for d. A timer that goes off before
-// that is left alone: setting it anew with every call would cost more than to look once
+// that is left alone: setting it again with every call would cost more than to look once
 // in a while.
 func (u *unit) rest(d time.Duration) {
 	if !u.srv.IsLazy() {
@@ -160,7 +160,7 @@ func (u *unit) rest(d time.Duration) {
 }
 
 // wake ends a connection that nobody has used for long enough, or looks again when that
-// may be so. While it is in use whoever gives it back sees to that.
+// may be so. While it is in use, the caller that gives it back sees to that.
 func (u *unit) wake() {
 	u.mu.Lock()
 	u.wakes = time.Time{}

@@ -182,7 +182,7 @@ func (u *unit) lockedOut(l *live, err error) {
 	}
 }
 
-// fail takes a connection that failed a request out of use. What else is under way
+// fail takes a connection that failed a request out of use. What else is in flight
 // on it may finish.
 func (u *unit) fail(l *live, err error) {
 	u.mu.Lock()

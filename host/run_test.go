@@ -112,7 +112,7 @@ func TestMethodsThatOnlyReadAreRepeated(t *testing.T) {
 	}
 }
 
-// One crash with many calls under way is one failure and one restart.
+// One crash with many calls in flight is one failure and one restart.
 func TestOneCrashCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{}

@@ -45,7 +45,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// What nobody asks for any more does not take room for ever.
+// What nobody asks for any more does not take room forever.
 func TestCacheSweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(0)

@@ -209,7 +209,7 @@ func TestCacheLateAnswerIsNotKept(t *testing.T) {
 	inCacheWorld(t, `,"ttlMs":50000`, func(w *cacheWorld) {
 		answer := w.h.do
 		w.h.do = func(ctx context.Context, k host.Key, req host.Request) ([]byte, error) {
-			w.g.Relogin(Key{Server: "s"}) // while the call is under way
+			w.g.Relogin(Key{Server: "s"}) // while the call is in flight
 			return answer(ctx, k, req)
 		}
 		w.asked(callOf("s", "x"))

@@ -7,7 +7,7 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 )
 
-// flights lets identical calls that are under way at once share one request. It
+// flights lets identical calls that are in flight at once share one request. It
 // differs from singleflight in that the request ends when the last of those who
 // wait for it has left, and only then.
 type flights struct {
@@ -85,7 +85,7 @@ func (s *flights) forget(k cacheKey, f *flight) {
 	}
 }
 
-// close ends what is under way and waits for it.
+// close ends what is in flight and waits for it.
 func (s *flights) close() {
 	s.mu.Lock()
 	s.closed = true

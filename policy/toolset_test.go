@@ -11,7 +11,7 @@ import (
 )
 
 // A list that several connections share is judged once for all of them, and again
-// when one of them has read it anew.
+// when one of them has read it again.
 func TestSameList(t *testing.T) {
 	at := time.Now()
 	list := [][]byte{[]byte(`{"name":"a"}`)}

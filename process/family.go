@@ -8,7 +8,7 @@ import (
 )
 
 // family finds the processes of a tree where no shim collects them: descendants of
-// the child, members of its group, processes that carry its marker, and whoever
+// the child, members of its group, processes that carry its marker, and all processes that
 // was seen to belong before. It is used by one goroutine.
 type family struct {
 	pid    int

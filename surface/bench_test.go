@@ -43,7 +43,7 @@ func BenchmarkList(b *testing.B) {
 	b.Run("meta", func(b *testing.B) { bench(b, w.Meta(), modernAgent, mcp.MethodToolsList, `{}`) })
 }
 
-// BenchmarkFirstList is the price of a change: everything is prepared anew.
+// BenchmarkFirstList is the price of a change: everything is prepared again.
 func BenchmarkFirstList(b *testing.B) {
 	w := thousand(b)
 	sources := w.snapshot(b.Context(), (&endpoint{s: w.Surface}).agent(Agent{})).sources

@@ -8,8 +8,8 @@ import (
 	"github.com/usher-mcp/usher/policy"
 )
 
-// flights are the requests under way at servers of the older era. What such a server
-// says beside its answers names no request, and belongs to the one under way where
+// flights are the requests in flight at servers of the older era. What such a server
+// says beside its answers names no request, and belongs to the one in flight where
 // there is one alone.
 type flights struct {
 	mu  sync.Mutex // guards all

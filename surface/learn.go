@@ -44,7 +44,7 @@ type reading struct {
 // now, as the pause of read, means that the list has changed this moment.
 const now time.Duration = -1
 
-// read begins to read a list, or joins the reading under way. It is nil when the
+// read begins to read a list, or joins the reading in flight. It is nil when the
 // list was read, or could not be, less than pause ago.
 func (s *Surface) read(k policy.Key, method string, pause time.Duration) *reading {
 	s.readings.mu.Lock()

@@ -292,7 +292,7 @@ func (s *Surface) watch(sub *event.Subscription[event.Event]) {
 			if e.Change == event.GrantStored {
 				k := s.normal(policy.Key{Principal: e.Principal, Server: e.Server, Account: e.Account})
 				s.readings.forget(k.Server, k.Account)
-				s.read(k, mcp.MethodToolsList, now) // so that whoever listens hears of new tools
+				s.read(k, mcp.MethodToolsList, now) // so that subscribers hear of new tools
 			}
 			s.wake()
 		}

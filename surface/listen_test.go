@@ -206,7 +206,7 @@ func TestLogsReachTheirSession(t *testing.T) {
 	if m := h.next(); string(m.Raw) != string(said.Raw) {
 		t.Errorf("heard %s", m.Raw)
 	}
-	// While one request is under way it belongs to that.
+	// While one request is in flight it belongs to that.
 	during := 0
 	_, err := v.Do(t.Context(), mine, mcp.Request{
 		Method: mcp.MethodToolsCall, Params: []byte(`{"name":"slow","arguments":{"ms":1},"_meta":{"progressToken":"p"}}`),

@@ -54,7 +54,7 @@ func (s *Surface) learnNew(principal string, servers []string) {
 	}
 }
 
-// clear lets every view be made anew.
+// clear lets every view be made again.
 func (c *snapshots) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

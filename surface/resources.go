@@ -77,7 +77,7 @@ func asEntries(all []addressed, key string) []entry {
 }
 
 // resolve finds the server that an address leads to. Addresses that nobody lists go
-// to whoever has a template for them, the most specific one, and then to the only
+// to the server that has a template for them, the most specific one, and then to the only
 // server with resources at all.
 func (snap *snapshot) resolve(a Agent, uri string) (target, *mcp.Error) {
 	if l, rest, ok := naming.SplitServer(uri); ok && snap.by[l] != nil && snap.by[l].Whole {

@@ -280,7 +280,7 @@ func TestDirectCancel(t *testing.T) {
 	}
 }
 
-// TestDirectSweep: idle connections do not stay for ever.
+// TestDirectSweep: idle connections do not stay forever.
 func TestDirectSweep(t *testing.T) {
 	s := newScripted(t, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", false)
 	tr := newTransport(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/usher-mcp/usher/mcp"
 )
 
-// exchange is one request of ours that is under way.
+// exchange is one request of ours that is in flight.
 type exchange struct {
 	id      int64
 	version string // revision it is written in, "" for the handshake
@@ -91,7 +91,7 @@ func (r *router) take(id mcp.ID) *exchange {
 	return r.pending.take(n)
 }
 
-// fail ends all exchanges under way and refuses new ones, which have certainly not
+// fail ends all exchanges in flight and refuses new ones, which have certainly not
 // been sent.
 func (r *router) fail(err error) {
 	r.mu.Lock()
@@ -125,7 +125,7 @@ func (r *router) reason(err error) error {
 	return err
 }
 
-// failAll ends all exchanges under way but keeps the connection open.
+// failAll ends all exchanges in flight but keeps the connection open.
 func (r *router) failAll(err error) {
 	r.mu.Lock()
 	ended := r.pending

@@ -11,7 +11,7 @@ import (
 )
 
 // headerTable knows which arguments of which tools travel in headers. It is
-// replaced as a whole by whoever has read a tool list.
+// replaced as a whole by the caller that has read a tool list.
 type headerTable struct {
 	byTool atomic.Pointer[map[string][]wire.HeaderParam]
 }

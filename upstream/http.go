@@ -413,7 +413,7 @@ func (l *httpLink) cancel(x *exchange, reason string) {
 }
 
 // renew starts a new session in place of old; concurrent callers share one. If that
-// fails the old one stays, so that whoever finds it lost next tries again.
+// fails the old one stays, so that the next caller that finds it lost tries again.
 func (l *httpLink) renew(ctx context.Context, old *string) (*string, error) {
 	ch := l.renewal.DoChan("", func() (any, error) {
 		if now := l.session.Load(); now != old {

@@ -55,7 +55,7 @@ func dialled(t *testing.T, srv *config.Server, opt *upstream.Options) *upstream.
 
 var echo = mcp.Request{Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"x"}}`)}
 
-// A session that is lost and cannot be begun anew at once is begun anew by the next
+// A session that is lost and cannot be started again at once is started again by the next
 // request.
 func TestSessionLostAndRefused(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusInternalServerError} {

@@ -45,7 +45,7 @@ func TestHugeLineMemory(t *testing.T) {
 }
 
 // peakMemory returns the greatest resident size since the last call and starts
-// anew.
+// again.
 func peakMemory(t *testing.T) int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

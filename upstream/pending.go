@@ -2,7 +2,7 @@ package upstream
 
 import "iter"
 
-// pending are the exchanges of a connection that are under way. The first has a place
+// pending are the exchanges of a connection that are in flight. The first has a place
 // of its own: most of many servers never have two at once, and need no map.
 type pending struct {
 	first *exchange

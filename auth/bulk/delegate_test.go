@@ -263,7 +263,7 @@ func get(t *testing.T, address string) {
 	}
 }
 
-// Nobody listens any more at the address of a login: it is begun anew, and the page
+// Nobody listens any more at the address of a login: it is started again, and the page
 // that is still open counts too, once somebody listens there again.
 func TestListenerOfADeadProcess(t *testing.T) {
 	w := newWorld(t)

@@ -38,7 +38,7 @@ type scripted struct {
 	begun    []string // servers
 	traded   []string // server and code of every exchange
 	given    []string // states that were cancelled
-	now, top int      // begins under way, and the most there were
+	now, top int      // begins in flight, and the most there were
 	noList   error
 	joinable bool
 }

@@ -76,7 +76,7 @@ func TestAnswerOfAnEarlierProcess(t *testing.T) {
 	})
 }
 
-// A login that cannot be joined is begun anew, and the old page still counts: the
+// A login that cannot be joined is started again, and the old page still counts: the
 // account is connected by whichever comes first, and the other is given up.
 func TestEitherLoginConnects(t *testing.T) {
 	for _, which := range []string{"old", "new"} {
@@ -269,7 +269,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Close does not wait for ever for an engine that ignores its context.
+// Close does not wait forever for an engine that ignores its context.
 func TestCloseLeavesTheDeafBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})

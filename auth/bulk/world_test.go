@@ -64,7 +64,7 @@ func (n *wires) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// slowly waits before every answer, for ever if wait is 0.
+// slowly waits before every answer, forever if wait is 0.
 func slowly(wait time.Duration, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var up <-chan time.Time

@@ -207,7 +207,7 @@ func TestOtherProtocol(t *testing.T) {
 	}
 }
 
-// A browser does not wait for ever for a far side that says nothing.
+// A browser does not wait forever for a far side that says nothing.
 func TestNoVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := NewLocal(strings.NewReader(""), io.Discard, nil)

@@ -29,7 +29,7 @@ type scenario struct {
 	kills   int
 	freezes int
 	outages int // of the store: unavailable, hanging, or done without saying so
-	logins  int // a person logs in anew meanwhile
+	logins  int // a person logs in again meanwhile
 }
 
 func newScenario(rng *rand.Rand) scenario {
@@ -101,7 +101,7 @@ type simProc struct {
 	client http.RoundTripper
 	dead   bool
 	frozen int          // steps still to come without it
-	asking atomic.Int32 // token requests under way
+	asking atomic.Int32 // token requests in flight
 	losses int          // answers lost one after the other
 	again  atomic.Bool  // the last one has to be asked for again
 }
@@ -138,7 +138,7 @@ type simRun struct {
 	pending sync.WaitGroup
 
 	left      atomic.Int32 // callers still at work
-	busy      atomic.Int32 // calls under way
+	busy      atomic.Int32 // calls in flight
 	calm      bool
 	down      time.Time // the store is away until then
 	quiet     time.Time // nobody asks the server before

@@ -19,7 +19,7 @@ import (
 	"github.com/usher-mcp/usher/status"
 )
 
-// examineSelf looks at what all servers share: files, settings, running ushers.
+// examineSelf looks at what all servers share: files, settings, running instances.
 func examineSelf(ctx context.Context, f *cmdutil.Factory, cfg *config.Config) (diagnosis, []status.Report) {
 	d := diagnosis{Name: "usher", Address: cmdutil.Version().Number}
 	for _, file := range cfg.Files {
@@ -299,7 +299,7 @@ func (x *examiner) pins(ctx context.Context, srv config.Server, d *diagnosis) bo
 	return true
 }
 
-// elsewhere looks at how the server is in the ushers that run now.
+// elsewhere looks at how the server is in the instances that run now.
 func (x *examiner) elsewhere(srv config.Server, d *diagnosis) {
 	for _, r := range x.reports {
 		for _, s := range r.Servers {

@@ -74,7 +74,7 @@ func statusRun(ctx context.Context, o *statusOptions) error {
 	return showBoard(f, b, o.json)
 }
 
-// statusWithoutStore shows what running ushers say: they go on while the store is
+// statusWithoutStore shows what running instances say: they go on while the store is
 // away, and only they know.
 func statusWithoutStore(ctx context.Context, f *cmdutil.Factory, o *statusOptions, away error) error {
 	peers, err := cmdutil.Running(ctx, f, 0)
@@ -133,7 +133,7 @@ type statusLogin struct {
 	Removed bool      `json:"removed,omitempty"` // its server is not configured any more
 }
 
-// board looks at the configuration, the catalog and all running ushers. With a name
+// board looks at the configuration, the catalog and all running instances. With a name
 // it shows that server or account only.
 func board(ctx context.Context, f *cmdutil.Factory, h *app.App, name string) (statusBoard, error) {
 	peers, err := cmdutil.Running(ctx, f, 0)

@@ -13,7 +13,7 @@ import (
 	"github.com/usher-mcp/usher/status"
 )
 
-// statusServer is one account of a server, over all ushers that run it. Its JSON form
+// statusServer is one account of a server, over all instances that run it. Its JSON form
 // is frozen.
 type statusServer struct {
 	status.Server
@@ -115,7 +115,7 @@ func worseCircuit(a, b string) string {
 	return cmp.Or(a, b)
 }
 
-// mergeBudgets adds up runs; of a window, which all ushers share, the newest count
+// mergeBudgets adds up runs; of a window, which all instances share, the newest count
 // is the highest.
 func mergeBudgets(all, more []policy.BudgetStatus) []policy.BudgetStatus {
 	for _, m := range more {

@@ -138,7 +138,7 @@ func reported(name string, state host.State, change func(*status.Server)) status
 	return r
 }
 
-// TestMergeBoard wants several ushers, lanes and memory as one row a server.
+// TestMergeBoard wants several instances, lanes and memory as one row a server.
 func TestMergeBoard(t *testing.T) {
 	remembered := host.Status{Servers: []host.ServerStatus{
 		{Name: "math", State: host.Disconnected, Tools: 3, ProtocolVersion: "1"},

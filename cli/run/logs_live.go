@@ -18,7 +18,7 @@ import (
 	"github.com/usher-mcp/usher/status"
 )
 
-// liveLogs shows what running ushers hold of a server, and reports whether there
+// liveLogs shows what running instances hold of a server, and reports whether there
 // was something, or will be.
 func liveLogs(ctx context.Context, f *cmdutil.Factory, peers []control.Peer, o *logsOptions) (shown bool, err error) {
 	streams, err := openLogs(ctx, peers, o)

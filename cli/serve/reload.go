@@ -12,7 +12,7 @@ import (
 	"github.com/usher-mcp/usher/config"
 )
 
-// steerOptions are those of commands that steer running ushers.
+// steerOptions are those of commands that steer running instances.
 type steerOptions struct {
 	f         *cmdutil.Factory
 	operation string // reload or stop
@@ -42,7 +42,7 @@ are reconnected.`
 	return c
 }
 
-// reloadRun has running ushers connect to a server again, or read their files when none
+// reloadRun has running instances connect to a server again, or read their files when none
 // is named.
 func reloadRun(ctx context.Context, o *steerOptions) error {
 	if o.files {
@@ -51,7 +51,7 @@ func reloadRun(ctx context.Context, o *steerOptions) error {
 	return steerRun(ctx, o)
 }
 
-// reread has running ushers read their files again.
+// reread has running instances read their files again.
 func reread(ctx context.Context, f *cmdutil.Factory, pid int) error {
 	peers, err := cmdutil.Running(ctx, f, pid)
 	if err != nil {

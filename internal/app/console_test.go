@@ -212,7 +212,7 @@ func visitPage(t *testing.T, address string) {
 	_ = resp.Body.Close()
 }
 
-// What happened to a server is remembered, newest first, and not for ever.
+// What happened to a server is remembered, newest first, and not forever.
 func TestConsoleHistory(t *testing.T) {
 	h := opened(t, &config.Config{Usher: config.DefaultSettings()}, "math")
 	w := worldOf(h)

@@ -39,7 +39,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 	if v, deaf := s.sw.get("neverexit"); deaf {
 		ignoreSignals()
-		// The last resort, so that a failed test leaves nothing for ever.
+		// The last resort, so that a failed test leaves nothing forever.
 		time.AfterFunc(time.Duration(v.number(600))*time.Second, func() { os.Exit(exitCode) })
 	}
 	if c.http != "" {

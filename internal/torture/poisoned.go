@@ -191,7 +191,7 @@ func (t *trial) beside(urls []string, bad *config.Server, each int) (time.Durati
 			victims.Go(func() {
 				for ctx.Err() == nil {
 					_, _ = h.Call(ctx, "bad", "echo", []byte(`{"mark":"bad"}`), &app.CallOptions{Answer: hesitate}) // it may do as it likes
-					pause(ctx, time.Millisecond)                                                                    // a refusal costs nothing: whoever spun on it would be the bad one
+					pause(ctx, time.Millisecond)                                                                    // a refusal costs nothing: a client that spun on it would be the bad one
 				}
 			})
 		}

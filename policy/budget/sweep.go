@@ -9,7 +9,7 @@ import (
 )
 
 // sweep removes the counters of earlier windows of a length, of all budgets together:
-// whoever opens the first window of a time does, and nobody else in this process. The
+// the call that opens the first window of a time does, and no other in this process. The
 // last ones are kept: another process's clock may be a little behind.
 func (b *Budgets) sweep(ctx context.Context, span string, index int64) {
 	b.mu.Lock()

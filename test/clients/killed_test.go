@@ -13,7 +13,7 @@ import (
 	"github.com/usher-mcp/usher/internal/fake"
 )
 
-// agentMain is an agent that calls a tool and waits for ever: agent stdio PROGRAM, or
+// agentMain is an agent that calls a tool and waits forever: agent stdio PROGRAM, or
 // agent http URL.
 func agentMain(args []string) error {
 	ctx := context.Background()

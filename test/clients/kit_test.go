@@ -94,7 +94,7 @@ func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-// change puts a server in the place of the one it added last, and has running ushers
+// change puts a server in the place of the one it added last, and has running instances
 // look.
 func (w *world) change() string {
 	w.t.Helper()

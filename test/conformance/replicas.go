@@ -24,7 +24,7 @@ import (
 	_ "github.com/usher-mcp/usher/vault/sqlstore" // the driver, for a schema of our own
 )
 
-// startReplicas starts several ushers on one PostgreSQL and a balancer before them that
+// startReplicas starts several instances on one PostgreSQL and a balancer before them that
 // sends every single request to the next one. config is the file they all read.
 func startReplicas(ctx context.Context, usher, home string, config []byte, n int) (base string, stops []func(), err error) {
 	store, drop, err := newSchema(ctx)

@@ -5,7 +5,7 @@ type serverLeg struct {
 	leg
 	fixture string // the server behind usher
 	joined  bool   // through the endpoint that joins servers, names mapped back
-	// replicas is how many ushers on one PostgreSQL take requests in turn; 0 is one
+	// replicas is how many instances on one PostgreSQL take requests in turn; 0 is one
 	// usher by itself.
 	replicas int
 	direct   bool              // the fixture itself, without usher: what there is to keep

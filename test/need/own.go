@@ -36,7 +36,7 @@ func OwnPostgres(t testing.TB) *Database {
 	return d
 }
 
-// StartPostgres starts a server; whoever does so drops it.
+// StartPostgres starts a server; the caller drops it.
 func StartPostgres() (*Database, error) {
 	said, err := postgres("own")
 	if err != nil {

@@ -15,7 +15,7 @@ func (p *Provider) Protect(root string, c *http.Client, next http.Handler) http.
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == metadataPath {
 			rw.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(rw).Encode(map[string]any{ // whoever asked has gone if this fails
+			_ = json.NewEncoder(rw).Encode(map[string]any{ // the client has gone if this fails
 				"resource": root + "/mcp", "authorization_servers": []string{p.Issuer}, "scopes_supported": []string{"tools:read", "tools:write"},
 			})
 			return

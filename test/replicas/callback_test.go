@@ -87,7 +87,7 @@ func TestCallbackAtAnyReplica(t *testing.T) {
 	if back.Host != w.lb.addr {
 		t.Fatalf("the answer goes to %s, not to the balancer", back)
 	}
-	as.Set("token-slow=300") // both are under way at once
+	as.Set("token-slow=300") // both are in flight at once
 	visit := func() {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, back.String(), nil)
 		if err != nil {

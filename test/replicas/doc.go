@@ -1,4 +1,4 @@
-// Package replicas proves that several ushers behind one address are as good as one:
+// Package replicas proves that several instances behind one address are as good as one:
 // real processes, a real PostgreSQL, a plain TCP balancer that knows nothing of what
 // it carries, kills and outages. It holds tests only.
 //

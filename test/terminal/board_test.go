@@ -103,7 +103,7 @@ func testBoard(t *testing.T, columns int) {
 			"  sentry  ✔ connected",
 			fmt.Sprintf(foot, 2), hint,
 		)
-		s.Await(func(string) string { // not in the middle of being drawn anew, that is
+		s.Await(func(string) string { // not in the middle of being drawn again, that is
 			all := s.Joined()
 			for _, once := range []string{"\n  figma ", "\n  linear ", "\n  sentry ", " connected. Ctrl-C", "\npaste> "} {
 				if n := strings.Count(all, once); n != 1 {

@@ -66,7 +66,7 @@ func (g *group) leave(p *pending) bool {
 }
 
 // writeInTurn does a write together with all others that wait for the one place
-// there is: whoever gets the turn does the writes of all.
+// there is: the caller that gets the turn does the writes of all.
 func (s *Store) writeInTurn(ctx context.Context, c care, what string, work func(tx querier) error) error {
 	p := &pending{ctx: ctx, care: c, what: what, work: work, done: make(chan struct{})}
 	s.group.add(p)
@@ -82,7 +82,7 @@ func (s *Store) writeInTurn(ctx context.Context, c care, what string, work func(
 			if s.group.leave(p) {
 				return fmt.Errorf("%s: %w", what, ctx.Err())
 			}
-			<-p.done // whoever has the turn is at it, and sees that ctx has ended
+			<-p.done // the caller that has the turn is at it, and sees that ctx has ended
 			return p.err
 		}
 	}

@@ -128,7 +128,7 @@ func classifyState(code string) problem {
 		return problemAgain
 	case code == "22003": // numeric value out of range
 		return problemRange
-	case code == "25006", // read-only: a standby, or a failover under way
+	case code == "25006", // read-only: a standby, or a failover in progress
 		strings.HasPrefix(code, "08"),  // connection
 		strings.HasPrefix(code, "53"),  // out of connections, memory, disk
 		strings.HasPrefix(code, "57P"), // shutting down, starting up

@@ -84,7 +84,7 @@ func TestPostgresMigrations(t *testing.T) {
 
 func TestPostgresProcesses(t *testing.T) { shareBetweenProcesses(t, postgresSchema(t)) }
 
-// While a fenced write is under way nobody can take the lease from under it.
+// While a fenced write is in flight nobody can take the lease from under it.
 func TestPostgresFenceHolds(t *testing.T) {
 	s := openPath(t, postgresSchema(t))
 	l, err := s.Lease(t.Context(), "l", time.Minute)

@@ -16,7 +16,7 @@ import (
 	"github.com/usher-mcp/usher/vault/keys"
 )
 
-// childSaves is how many times the child saves; without it, for ever.
+// childSaves is how many times the child saves; without it, forever.
 const childSaves = "USHER_SQLSTORE_SAVES"
 
 func loginKey() vault.Key { return vault.LocalKey(vault.KindGrant, "login") }

@@ -15,7 +15,7 @@ import (
 const notifyTimeout = 2 * time.Second
 
 // watcher turns changes, ours and others', into hints for subscribers. Ours are
-// told at once by whoever wrote; others' come from a feed that runs only while
+// told at once by the writer; others' come from a feed that runs only while
 // somebody listens.
 type watcher struct {
 	changes  event.Bus[vault.Change]

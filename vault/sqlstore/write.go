@@ -83,7 +83,7 @@ func transact(ctx context.Context, db beginner, work func(tx querier) error) err
 	return tx.Commit()
 }
 
-// maxLeft is the largest log that is left behind: whoever opens the store next reads
+// maxLeft is the largest log that is left behind: the process that opens the store next reads
 // it as a whole.
 const maxLeft = 256 << 10
 

@@ -42,7 +42,7 @@ type conn struct {
 	date  stamp
 
 	mu      sync.Mutex // guards what follows, see watch.go
-	x       *exchange  // under way, nil when there is none
+	x       *exchange  // in flight, nil when there is none
 	whole   bool       // its body is read
 	timer   *time.Timer
 	looking chan struct{} // closed when a look has ended; nil while there is none
@@ -141,7 +141,7 @@ func (c *conn) maxHead() int {
 	return http.DefaultMaxHeaderBytes
 }
 
-// waits sets the deadline of a connection without a request. Not each time anew, that
+// waits sets the deadline of a connection without a request. Not each time again, that
 // is not worth it: what is set lasts half as long again as it has to. The first request
 // has to come at once, though.
 func (c *conn) waits() bool {

@@ -158,7 +158,7 @@ func (l *listener) give(c net.Conn, early []byte) {
 	}
 }
 
-// handedConn is read from its beginning, whoever has read of it before.
+// handedConn is read from its beginning, even if part of it was read before.
 type handedConn struct {
 	net.Conn
 	early []byte

@@ -73,7 +73,7 @@ func (c *conn) leaves() {
 }
 
 // end ends the look: the request is answered. An agent that has left may have said
-// something more before; whoever reads the next request finds out.
+// something more before; the reader of the next request finds out.
 func (c *conn) end() {
 	c.mu.Lock()
 	c.x, c.whole = nil, false
